@@ -1,0 +1,99 @@
+/* recipe.h - a checked workflow, read from YAML.
+ *
+ * recipe_parse either returns a recipe in which everything is known to make sense, or NULL and the
+ * list of all that is wrong. A recipe owns its memory and is read-only after recipe_expand_files.
+ */
+#ifndef RECIPE_RECIPE_H
+#define RECIPE_RECIPE_H
+
+#include "base/err.h"
+#include "recipe/diag.h"
+#include "recipe/space.h"
+#include "recipe/template.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    RECIPE_EXPERIMENTS_MAX = 1000,
+    RECIPE_NAME_MAX = 64,         /* experiment names: [A-Za-z0-9_-], not starting with - */
+    RECIPE_TASKS_MAX = 100000000, /* in one experiment */
+};
+
+struct hardware {
+    uint32_t cpu_milli; /* 1000 = one slot, the default */
+    uint64_t memory_bytes;
+    uint64_t disk_bytes;
+    uint32_t gpus;
+    const char *gpu_kind; /* "k80", or NULL for any; lower case */
+    bool spot;
+};
+
+struct env_entry {
+    const char *name;
+    struct template *value; /* env: */
+    const char *file;       /* secrets: the file that holds it, relative to the recipe's folder */
+    int line;
+    int column;
+};
+
+struct experiment {
+    const char *name;
+    int line;
+    int column;
+    struct space *space;
+    bool sampled;
+    uint64_t samples;
+    uint64_t task_count; /* known after recipe_expand_files; before it where no files: is used */
+    uint32_t workers;    /* 0: no cap */
+    struct hardware hardware;
+    const char *framework; /* or NULL */
+    const char *image;     /* or NULL */
+
+    bool is_exec;
+    struct template **commands; /* shell lines, or the arguments of exec */
+    size_t command_count;
+    const char *shell; /* "sh" unless shell: says otherwise */
+    struct env_entry *env;
+    size_t env_count;
+    struct env_entry *secrets;
+    size_t secret_count;
+    bool inherit_env;
+    struct template *workdir;  /* or NULL: the recipe's folder */
+    struct template **outputs; /* names below DROVER_OUTPUT that must exist for success */
+    size_t output_count;
+
+    uint32_t *depends_on; /* experiment numbers, ascending, no repeats */
+    size_t depends_count;
+    bool allow_failure;
+    uint32_t retries;
+    int64_t backoff_ms;    /* before the first retry; doubles; default 1000 */
+    int64_t timeout_ms;    /* 0: none */
+    int64_t grace_ms;      /* between TERM and KILL; default 10000 */
+    uint64_t max_failures; /* 0: no limit */
+    uint32_t crash_limit;  /* default 20; 0: no limit */
+    bool checkpoint;
+    uint64_t log_limit_bytes; /* per attempt; default 64 MiB */
+};
+
+struct recipe {
+    const char *name; /* name:, else the file's name without .yaml */
+    uint64_t seed;
+    bool has_seed;
+    struct experiment *experiments; /* in the order written */
+    size_t experiment_count;
+    const char *flat; /* yaml_flatten of what was read, --set included: the recipe's identity */
+};
+
+/* file is for messages and the default name. sets[i] is "path=value" (--set): a dotted path under
+ * the root or under `experiments:`, or the bare name of a parameter, which is then fixed to that
+ * value in every experiment that has it. */
+struct recipe *recipe_parse(const char *file, const char *text, size_t size,
+                            const char *const *sets, size_t set_count, struct diag_list *diags);
+void recipe_destroy(struct recipe *recipe);
+
+/* The order in which experiments may run: a topological order, stable in the order written. */
+const uint32_t *recipe_order(const struct recipe *recipe);
+
+#endif

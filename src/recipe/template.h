@@ -1,0 +1,54 @@
+/* template.h - text with {{placeholders}}, put into a shell line so that no value can ever become
+ * shell syntax.
+ *
+ * A template is compiled once, when the recipe is checked: that is where every mistake is reported.
+ * In TEMPLATE_SHELL mode the compiler follows the shell's quote state; a placeholder outside
+ * quotes, in '...' or in "..." is escaped for its place when rendered. Where no escaping is safe (a
+ * here-document, backticks, a comment, ${...}, $((...)), right after an unquoted $ or a backslash)
+ * it is an error unless written {{name|raw}}. In TEMPLATE_PLAIN mode (exec arguments, env, workdir,
+ * outputs) values are inserted as they are.
+ *
+ * {{name}}        a parameter, a built-in (task, index, attempt, output, checkpoint, experiment,
+ *                 workflow, seed) or another experiment's output folder ({{prepare.output}})
+ * {{name|raw}}    inserted as it is, whatever the place
+ * {{name|flag}}   "--name VALUE", or nothing when the parameter is absent (shell, outside quotes;
+ *                 in exec lists: two arguments or none)
+ * {{{{            a literal {{
+ */
+#ifndef RECIPE_TEMPLATE_H
+#define RECIPE_TEMPLATE_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "recipe/diag.h"
+#include "recipe/value.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum template_mode { TEMPLATE_PLAIN, TEMPLATE_SHELL };
+
+struct template; /* lives in the arena it was compiled into; read-only, any thread */
+
+/* Maps a placeholder's name to a slot number >= 0, or -1 for unknown. `context` is the caller's.
+ * *suggestion may be set to a near name for the error text. */
+typedef int (*template_resolve_fn)(void *context, const char *name, const char **suggestion);
+
+/* Returns NULL with diagnoses at (line, column) plus the offset inside text when it lies on the
+ * first line. A shell template must end in a neutral state: an unterminated quote, $( or
+ * here-document is an error. */
+struct template *template_compile(struct arena *arena, enum template_mode mode, const char *text,
+                                  int line, int column, template_resolve_fn resolve, void *context,
+                                  struct diag_list *diags);
+
+/* Appends the text with values[slot] filled in. Pure. */
+void template_render(const struct template *tmpl, const struct value *values, struct str *out);
+
+/* True if the template mentions this slot. */
+bool template_uses(const struct template *tmpl, int slot);
+
+/* For exec lists: true when the whole text is one {{name|flag}} placeholder (then *slot is its
+ * slot and *name its name). */
+bool template_is_flag(const struct template *tmpl, int *slot, const char **name);
+
+#endif
