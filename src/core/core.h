@@ -1,0 +1,237 @@
+/* core.h - the scheduler: a deterministic state machine with no I/O, no clock and no threads.
+ *
+ * The shell tells it what happened (core_submit, core_node_join, core_task_ended, core_tick...),
+ * each call with the time; it decides, and answers with *facts* to log and *effects* to carry out.
+ * Every change of lasting state is a fact, and core_apply alone turns facts into state: deciding is
+ * "emit a fact and apply it", restarting is "apply the log". So upgraded code never re-decides the
+ * past, and a simulator runs the very same code.
+ *
+ * What holds after every call:
+ *  - a task has at most one live attempt; its fence is (term, attempt);
+ *  - a result is accepted iff its fence is live and nothing was accepted before: exactly once;
+ *  - losing a node (or a stop) never uses up `retries`; `crash_limit` bounds it;
+ *  - order: priority, then the order submitted, then the order of experiments, then task number.
+ *
+ * One thread owns a core. Time is in milliseconds, never goes back, and is comparable between runs
+ * (the shell anchors a steady clock to the date). Memory: about 32 bytes a task.
+ */
+#ifndef CORE_CORE_H
+#define CORE_CORE_H
+
+#include "base/str.h"
+#include "core/fact.h"
+
+#include <stdbool.h>
+
+struct core;
+
+enum { CORE_GPU_KIND_MAX = 64 };
+
+struct core_resources {
+    uint32_t cpu_milli;
+    uint32_t gpus;
+    uint64_t memory_bytes;
+    uint64_t disk_bytes;
+    char gpu_kind[CORE_GPU_KIND_MAX]; /* "": any (a need), none (a node) */
+};
+
+struct core_experiment_spec {
+    uint64_t task_count;
+    struct core_resources needs;
+    uint32_t workers; /* most attempts at once; 0: no cap */
+    const uint32_t *depends_on;
+    size_t depends_count;
+    bool allow_failure;
+    uint32_t retries;
+    int64_t backoff_ms;
+    uint64_t max_failures; /* 0: no limit */
+    uint32_t crash_limit;  /* 0: no limit */
+};
+
+struct core_workflow_spec {
+    uint64_t seed; /* of the jitter in back-off */
+    int32_t priority;
+    const struct core_experiment_spec *experiments;
+    size_t experiment_count;
+};
+
+enum core_task_state {
+    TASK_WAITING, /* its experiment's dependencies are not done */
+    TASK_QUEUED,
+    TASK_ASSIGNED,
+    TASK_RUNNING,
+    TASK_SUCCEEDED,
+    TASK_FAILED,
+    TASK_CANCELLED,
+    TASK_SKIPPED,
+};
+
+enum core_workflow_state {
+    WORKFLOW_RUNNING,
+    WORKFLOW_SUCCEEDED,
+    WORKFLOW_FAILED,
+    WORKFLOW_CANCELLED,
+};
+
+/* Values are those of Outcome in proto/drover.proto; the log keeps them for ever. */
+enum core_outcome {
+    OUT_NONE = 0,
+    OUT_EXITED = 1,
+    OUT_SIGNALLED = 2,
+    OUT_TIMEOUT = 3,
+    OUT_OUT_OF_MEMORY = 4,
+    OUT_NOT_STARTED = 5,
+    OUT_OUTPUT_MISSING = 6,
+    OUT_KILLED = 7,
+    OUT_SLOT_LOST = 8,
+    OUT_NODE_LOST = 9, /* the master's own word for an attempt whose node is gone */
+};
+
+/* Why an experiment was cancelled. */
+enum core_cancel_reason { CANCEL_ASKED = 1, CANCEL_TOO_MANY_FAILURES = 2 };
+
+/* One attempt of one task, with its fence. */
+struct core_attempt {
+    uint32_t workflow;
+    uint32_t experiment;
+    uint64_t task;
+    uint32_t attempt;
+    uint32_t term;
+};
+
+enum core_effect_kind {
+    EFFECT_START,      /* send to the node; now */
+    EFFECT_KILL,       /* the attempt is no longer wanted; now */
+    EFFECT_SETTLED,    /* tell the node its result was accepted or refused */
+    EFFECT_TASK,       /* for people: the task's state changed (result, loss, retry) */
+    EFFECT_EXPERIMENT, /* for people: the experiment began or ended */
+    EFFECT_WORKFLOW,   /* it ended */
+};
+
+struct core_effect {
+    enum core_effect_kind kind;
+    uint32_t node;
+    struct core_attempt id;
+    bool accepted;
+    uint64_t after; /* carry out once this fact is durable; 0: now */
+};
+
+/* What a call decided. The caller zeroes it once, empties it with core_out_clear between uses and
+ * frees it with core_out_release. Facts are numbered on from core_last_fact. */
+struct core_out {
+    struct fact *facts;
+    size_t fact_count;
+    size_t fact_cap;
+    struct core_effect *effects;
+    size_t effect_count;
+    size_t effect_cap;
+};
+
+void core_out_clear(struct core_out *out);
+void core_out_release(struct core_out *out);
+
+struct core *core_create(void);
+void core_destroy(struct core *core); /* NULL does nothing */
+
+/* --- restart ------------------------------------------------------------------------------- */
+
+/* Makes workflow number `workflow` (from 1, in order) known; its facts may then be applied. The
+ * spec is copied. */
+void core_define(struct core *core, uint32_t workflow, const struct core_workflow_spec *spec);
+
+/* Updates the state by one logged fact. ERR_CORRUPT: it contradicts the state. */
+MUST_USE enum err_code core_apply(struct core *core, const struct fact *fact, struct err *err);
+
+/* The whole state as bytes, and back into a core with the same workflows defined and nothing
+ * applied. ERR_CORRUPT: damaged or not of these workflows; the core must then be destroyed. */
+void core_snapshot_write(const struct core *core, struct str *out);
+MUST_USE enum err_code core_snapshot_read(struct core *core, const void *bytes, size_t size,
+                                          struct err *err);
+
+uint64_t core_last_fact(const struct core *core); /* number of the last fact applied */
+uint32_t core_term(const struct core *core);
+
+/* --- what happened ------------------------------------------------------------------------- */
+
+/* A master begins its life with a new term. Attempts of earlier terms whose nodes cannot come back
+ * (all of them, in a run on one machine) are lost. */
+void core_begin_term(struct core *core, int64_t now_ms, struct core_out *out);
+
+void core_submit(struct core *core, uint32_t workflow, int64_t now_ms, struct core_out *out);
+
+/* Node numbers are the shell's, small and reused never while the node lives. */
+void core_node_join(struct core *core, uint32_t node, const struct core_resources *capacity,
+                    int64_t now_ms, struct core_out *out);
+void core_node_lost(struct core *core, uint32_t node, int64_t now_ms, struct core_out *out);
+
+void core_task_running(struct core *core, const struct core_attempt *id);
+
+struct core_result {
+    enum core_outcome outcome;
+    uint32_t code;
+    bool has_output;
+    int64_t started_ms;
+    int64_t duration_us;
+};
+
+/* The node reports an end. Refused (EFFECT_SETTLED, accepted = false) when the fence is stale. */
+void core_task_ended(struct core *core, uint32_t node, const struct core_attempt *id,
+                     const struct core_result *result, int64_t now_ms, struct core_out *out);
+
+void core_cancel(struct core *core, uint32_t workflow, int64_t now_ms, struct core_out *out);
+
+/* While paused (disk full, stopping) nothing new is assigned; all else goes on. Resuming
+ * dispatches. */
+void core_pause(struct core *core, bool paused, int64_t now_ms, struct core_out *out);
+
+/* Time has passed: retries may be due. */
+void core_tick(struct core *core, int64_t now_ms, struct core_out *out);
+
+/* When core_tick has something to do next, or INT64_MAX. */
+int64_t core_next_due_ms(const struct core *core);
+
+/* --- looking ------------------------------------------------------------------------------- */
+
+struct core_experiment_view {
+    uint64_t tasks;
+    uint64_t succeeded;
+    uint64_t failed;
+    uint64_t cancelled;
+    uint64_t skipped;
+    uint64_t assigned; /* sent to a node, not yet seen running */
+    uint64_t running;
+    uint64_t retrying; /* waiting for their back-off */
+    uint64_t attempts; /* begun in all */
+    bool ready;        /* its dependencies are done */
+    bool ended;
+};
+
+struct core_task_view {
+    enum core_task_state state;
+    enum core_outcome outcome; /* of the last attempt that ended */
+    uint32_t code;
+    uint32_t attempt; /* the newest; 0: none yet */
+    uint32_t failures;
+    uint32_t losses;
+    uint32_t node; /* of the newest attempt */
+    bool has_output;
+    int64_t started_ms; /* 0: not yet */
+    int64_t duration_ms;
+};
+
+enum core_workflow_state core_workflow_state(const struct core *core, uint32_t workflow);
+void core_experiment_view(const struct core *core, uint32_t workflow, uint32_t experiment,
+                          struct core_experiment_view *out);
+void core_task_view(const struct core *core, uint32_t workflow, uint32_t experiment, uint64_t task,
+                    struct core_task_view *out);
+
+/* The first experiment of the workflow whose needs no joined node could ever meet, or -1; `lack`
+ * says what is missing ("gpu k80; the largest node has none"). */
+int core_unmet_need(const struct core *core, uint32_t workflow, struct str *lack);
+
+/* Every invariant by a full scan; a broken one ends the process. For tests and simulation. */
+void core_verify(const struct core *core);
+
+size_t core_memory_bytes(const struct core *core); /* what the core holds, for the benchmark */
+
+#endif
