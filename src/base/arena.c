@@ -48,15 +48,33 @@ char *arena_strdup(struct arena *arena, const char *text)
     return arena_strndup(arena, text, strlen(text));
 }
 
+static void free_older(struct arena_block *block)
+{
+    while (block) {
+        struct arena_block *older = block->older;
+        free(block);
+        block = older;
+    }
+}
+
+void arena_reset(struct arena *arena)
+{
+    struct arena_block *block = arena->newest;
+    arena->used_bytes = 0;
+    if (!block) {
+        return;
+    }
+    free_older(block->older);
+    block->older = NULL;
+    memset(block->bytes, 0, block->used); /* arena_alloc promises zeroes */
+    block->used = 0;
+}
+
 void arena_release(struct arena *arena)
 {
     if (!arena) {
         return;
     }
-    while (arena->newest) {
-        struct arena_block *older = arena->newest->older;
-        free(arena->newest);
-        arena->newest = older;
-    }
-    arena->used_bytes = 0;
+    free_older(arena->newest);
+    *arena = (struct arena){0};
 }

@@ -18,6 +18,9 @@ struct arena {
 void *arena_alloc(struct arena *arena, size_t size);
 char *arena_strndup(struct arena *arena, const char *text, size_t size);
 char *arena_strdup(struct arena *arena, const char *text);
+/* Takes everything back but keeps the newest block, so that a loop which resets its arena each time
+ * round soon allocates no more. */
+void arena_reset(struct arena *arena);
 void arena_release(struct arena *arena); /* NULL or zeroed: does nothing */
 
 #endif

@@ -189,7 +189,18 @@ static void test_an_arena_gives_aligned_zeroed_memory(void **state)
         memset(memory, 0xff, size);
     }
     assert_string_equal(arena_strdup(&arena, "kept"), "kept");
+    arena_reset(&arena);
+    assert_int_equal(arena.used_bytes, 0);
+    for (int round = 0; round < 3; round++) {
+        unsigned char *again = arena_alloc(&arena, 1000);
+        for (size_t i = 0; i < 1000; i++) {
+            assert_int_equal(again[i], 0);
+        }
+        memset(again, 0xff, 1000);
+        arena_reset(&arena);
+    }
     arena_release(&arena);
+    arena_reset(&arena);
     arena_release(&arena);
 }
 

@@ -111,6 +111,14 @@ void str_add_double(struct str *str, double number)
             break;
         }
     }
+    /* 1e-05 → 1e-5, the way JSON and people write it */
+    char *exponent = strchr(text, 'e');
+    if (exponent && (exponent[1] == '-' || exponent[1] == '+')) {
+        char *digits = exponent + 2;
+        while (digits[0] == '0' && digits[1] != '\0') {
+            memmove(digits, digits + 1, strlen(digits));
+        }
+    }
     str_add(str, text);
 }
 
