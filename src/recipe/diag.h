@@ -11,10 +11,13 @@
 
 #include <stddef.h>
 
-enum { DIAG_MAX = 50 };
+enum {
+    DIAG_MAX = 50,
+    DIAG_LINE_SET = -1, /* the line of what came from --set and stands in no file */
+};
 
 struct diag {
-    int line; /* from 1; 0: the file as a whole */
+    int line; /* from 1; 0: the file as a whole; DIAG_LINE_SET */
     int column;
     char *text;
 };
@@ -26,10 +29,13 @@ struct diag_list {
     size_t dropped; /* further ones */
 };
 
+/* Bytes of the text that are not printable UTF-8 become '?', very long text is cut, and what is
+ * already in the list word for word is not added again. */
 void diag_add(struct diag_list *list, int line, int column, const char *format, ...)
     PRINTF_LIKE(4, 5);
 
-/* Every diagnosis as "FILE:LINE:COL: text\n", in order of place, then "... and N more". */
+/* Every diagnosis as "FILE:LINE:COL: text\n" ("FILE: text" and "FILE: --set: text" where there is
+ * no line), in order of place, then "... and N more". */
 void diag_print(const struct diag_list *list, struct str *out);
 
 void diag_release(struct diag_list *list); /* frees and empties; keeps file */

@@ -27,11 +27,14 @@ struct plan_task {
                    secrets are the node's. */
     size_t env_count;
     const char *workdir; /* absolute when recipe_folder is */
-    const char **outputs;
+    const char *
+        *outputs; /* as rendered: a parameter's value may hold "..", the node refuses those */
     size_t output_count;
 };
 
-/* Everything in *out lives in the arena. */
+/* Everything in *out lives in the arena. index is below the experiment's task_count. The draws are
+ * keyed by rng_hash_bytes(seed, the experiment's name), so adding an experiment changes no other.
+ */
 void plan_task(const struct plan_context *context, uint32_t experiment, uint64_t index,
                uint32_t attempt, struct arena *arena, struct plan_task *out);
 

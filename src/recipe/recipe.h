@@ -1,7 +1,7 @@
 /* recipe.h - a checked workflow, read from YAML.
  *
  * recipe_parse either returns a recipe in which everything is known to make sense, or NULL and the
- * list of all that is wrong. A recipe owns its memory and is read-only after recipe_expand_files.
+ * list of all that is wrong. A recipe owns its memory and is read-only after files_expand.
  */
 #ifndef RECIPE_RECIPE_H
 #define RECIPE_RECIPE_H
@@ -19,6 +19,19 @@ enum {
     RECIPE_EXPERIMENTS_MAX = 1000,
     RECIPE_NAME_MAX = 64,         /* experiment names: [A-Za-z0-9_-], not starting with - */
     RECIPE_TASKS_MAX = 100000000, /* in one experiment */
+};
+
+/* What a template may name besides parameters; see struct experiment for their slots. */
+enum recipe_builtin {
+    RECIPE_TASK, /* WORKFLOW/EXPERIMENT/INDEX */
+    RECIPE_INDEX,
+    RECIPE_ATTEMPT,
+    RECIPE_OUTPUT,
+    RECIPE_CHECKPOINT,
+    RECIPE_EXPERIMENT,
+    RECIPE_WORKFLOW,
+    RECIPE_SEED,
+    RECIPE_BUILTIN_COUNT,
 };
 
 struct hardware {
@@ -45,7 +58,7 @@ struct experiment {
     struct space *space;
     bool sampled;
     uint64_t samples;
-    uint64_t task_count; /* known after recipe_expand_files; before it where no files: is used */
+    uint64_t task_count; /* known after files_expand; before it where no files: is used */
     uint32_t workers;    /* 0: no cap */
     struct hardware hardware;
     const char *framework; /* or NULL */
@@ -61,8 +74,14 @@ struct experiment {
     size_t secret_count;
     bool inherit_env;
     struct template *workdir;  /* or NULL: the recipe's folder */
-    struct template **outputs; /* names below DROVER_OUTPUT that must exist for success */
+    struct template **outputs; /* names below DROVER_OUTPUT that must exist for success; rendered
+                                  values may still escape it: the node refuses those */
     size_t output_count;
+
+    /* Slots of every template above: the space's parameters, then RECIPE_BUILTIN_COUNT built-ins,
+     * then one for each experiment whose {{x.output}} is used somewhere. */
+    const uint32_t *output_refs;
+    size_t output_ref_count;
 
     uint32_t *depends_on; /* experiment numbers, ascending, no repeats */
     size_t depends_count;

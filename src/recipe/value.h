@@ -2,9 +2,11 @@
 #ifndef RECIPE_VALUE_H
 #define RECIPE_VALUE_H
 
+#include "base/arena.h"
 #include "base/json.h"
 #include "recipe/yaml.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum value_kind {
@@ -22,7 +24,17 @@ struct value {
     size_t size;
 };
 
-/* As JSON: numbers and booleans bare (normalised to JSON's syntax), all else a string. */
+/* A YAML scalar as a value: its source text kept exactly, copied into the arena. */
+struct value value_of_scalar(struct arena *arena, const struct ynode *scalar);
+
+/* As JSON: numbers and booleans bare (normalised to JSON's syntax: 0x1F is 31, +.5 is 0.5), all
+ * else a string, .inf and .nan too. An absent value is null. */
 void value_add_json(struct json *json, const struct value *value);
+
+/* What an INTEGER or NUMBER amounts to; false for other kinds and for what is not finite. */
+bool value_number(const struct value *value, double *out);
+
+/* True for a BOOL that says true. */
+bool value_is_true(const struct value *value);
 
 #endif
