@@ -1,0 +1,57 @@
+/* wire.h - sending and receiving the messages of proto/drover.proto over a ZeroMQ socket.
+ *
+ * What comes out of a wire_receive_* or wire_parse_* call has been validated once, here, and is
+ * trusted after: ids are present, numbers are in range, an experiment's name is safe as the name
+ * of a folder, enums are known. The contents of a command (arguments, environment, folders) are
+ * not judged here: the node answers a bad one with OUTCOME_NOT_STARTED, so that it is the task
+ * that fails and not the connection.
+ *
+ * A message is one frame of at most WIRE_MESSAGE_BYTES_MAX. Messages received are the caller's and
+ * are freed with wire_free_*. Nothing here blocks on receiving.
+ */
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+#include "base/err.h"
+#include "drover.pb-c.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    WIRE_PROTOCOL = 1,                     /* Hello.protocol */
+    WIRE_MESSAGE_BYTES_MAX = 4 << 20,      /* larger ones are neither sent nor accepted */
+    WIRE_GPUS_MAX = 1024,                  /* of a node or a task */
+    WIRE_NAME_BYTES_MAX = 200,             /* of experiments, nodes, secrets, GPU kinds */
+    WIRE_CPU_MILLI_MAX = 1000 * 1000 * 10, /* ten thousand CPUs */
+};
+
+/* These in Run.argv, env, workdir and outputs stand for folders that only the node knows. */
+#define WIRE_TOKEN_OUTPUT "\001OUTPUT\001"
+#define WIRE_TOKEN_CHECKPOINT "\001CHECKPOINT\001"
+
+/* Queues the message. ERR_RANGE: larger than WIRE_MESSAGE_BYTES_MAX (send it in parts).
+ * ERR_AGAIN: the peer's queue is full. ERR_CANCELLED: the context was terminated. ERR_IO: else. */
+MUST_USE enum err_code wire_send_to_node(void *socket, const Drover__ToNode *message,
+                                         struct err *err);
+MUST_USE enum err_code wire_send_to_master(void *socket, const Drover__ToMaster *message,
+                                           struct err *err);
+
+/* Takes the next message if one waits. ERR_AGAIN: none does. ERR_INVALID: it was not a valid
+ * message, and is dropped. ERR_CANCELLED: the context was terminated. ERR_IO: else. */
+MUST_USE enum err_code wire_receive_to_node(void *socket, Drover__ToNode **out, struct err *err);
+MUST_USE enum err_code wire_receive_to_master(void *socket, Drover__ToMaster **out,
+                                              struct err *err);
+
+/* The same from bytes. ERR_INVALID is the only error. */
+MUST_USE enum err_code wire_parse_to_node(const void *bytes, size_t size, Drover__ToNode **out,
+                                          struct err *err);
+MUST_USE enum err_code wire_parse_to_master(const void *bytes, size_t size, Drover__ToMaster **out,
+                                            struct err *err);
+
+void wire_free_to_node(Drover__ToNode *message); /* NULL does nothing */
+void wire_free_to_master(Drover__ToMaster *message);
+
+bool wire_attempt_equal(const Drover__Attempt *a, const Drover__Attempt *b);
+
+#endif
