@@ -1,0 +1,82 @@
+/* carry.h - carrying out what the core decided: facts to the keeper, starts and kills to the node,
+ * and, once their facts are durable, acknowledgements and news. Private to src/master. */
+#ifndef MASTER_CARRY_H
+#define MASTER_CARRY_H
+
+#include "base/arena.h"
+#include "core/core.h"
+#include "master/keeper.h"
+#include "master/master.h"
+#include "wire/wire.h"
+
+/* An effect that waits for its fact, with what the report said, for the observer. */
+struct pending {
+    struct core_effect effect;
+    struct master_task_event event;
+    char *detail;
+};
+
+/* An output link that could not be made, a full disk most likely. */
+struct missing_link {
+    uint32_t experiment;
+    uint32_t attempt;
+    uint64_t task;
+};
+
+struct carrier {
+    const struct master *master;
+    const struct session *session;
+    const struct master_observer *observer;
+    struct core *core;
+    struct keeper *keeper;
+    void *node_socket;
+
+    struct str facts; /* encoded, not yet posted */
+    uint32_t fact_count;
+    uint64_t posted;  /* number of the last fact posted */
+    uint64_t durable; /* and durable */
+    size_t log_bytes; /* since the last snapshot */
+    size_t snapshot_bytes;
+
+    struct arena arena; /* of the message being built */
+    Drover__Run **runs;
+    size_t run_count;
+    size_t run_cap;
+    size_t run_bytes;
+    Drover__Kill **kills;
+    size_t kill_count;
+    size_t kill_cap;
+    Drover__Settled **settled;
+    size_t settled_count;
+    size_t settled_cap;
+
+    struct pending *pending; /* a queue: [pending_head, pending_count) */
+    size_t pending_head;
+    size_t pending_count;
+    size_t pending_cap;
+    bool workflow_ended; /* and that is durable */
+
+    struct missing_link *missing; /* while there are any, nothing is started */
+    size_t missing_count;
+    size_t missing_cap;
+    struct core_effect *held; /* the starts that wait for them */
+    size_t held_count;
+    size_t held_cap;
+};
+
+void carrier_release(struct carrier *carrier);
+
+/* Takes everything in `out`. `report` is what a node said of the attempt the effects are about, or
+ * NULL. Empties out. */
+void carry_out(struct carrier *carrier, struct core_out *out, const Drover__Ended *report);
+
+/* Tries again to make the links that are missing. True: none is. */
+bool carry_links(struct carrier *carrier, struct err *err);
+
+/* Posts the facts and sends the messages gathered since the last flush. */
+void carry_flush(struct carrier *carrier);
+
+/* Facts up to `durable` are safe: what waited for them is done now. */
+void carry_durable(struct carrier *carrier, uint64_t durable);
+
+#endif
