@@ -219,6 +219,7 @@ struct core_task_view {
     int64_t duration_ms;
 };
 
+bool core_is_submitted(const struct core *core, uint32_t workflow);
 enum core_workflow_state core_workflow_state(const struct core *core, uint32_t workflow);
 void core_experiment_view(const struct core *core, uint32_t workflow, uint32_t experiment,
                           struct core_experiment_view *out);

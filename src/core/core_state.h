@@ -134,6 +134,7 @@ void dispatch_node_open(struct core *core, uint32_t node);
 void dispatch_node_remove(struct core *core, uint32_t node); /* from whatever list it is in */
 void dispatch_rebuild_ready(struct core *core);
 void node_release_attempt(struct core *core, uint32_t node, size_t occupant);
+bool kind_fits(const struct core_resources *need, const struct core_resources *capacity);
 bool resources_fit(const struct core_resources *need, const struct core_resources *capacity);
 
 #endif

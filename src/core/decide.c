@@ -155,7 +155,7 @@ static void advance(struct core *core, uint32_t number, int64_t now_ms, struct c
             if (experiment->state == EXPERIMENT_WAITING &&
                 experiment_dependencies_done(workflow, experiment)) {
                 experiment->state = EXPERIMENT_READY;
-                effect_push(out, EFFECT_EXPERIMENT, 0, &about, 0);
+                effect_push(out, EFFECT_EXPERIMENT, 0, &about, core->last_fact);
                 changed = true;
             }
             ended += experiment->state == EXPERIMENT_ENDED;
@@ -213,7 +213,8 @@ static int64_t backoff_ms(uint64_t seed, const struct core_attempt *id,
     }
     delay = delay < longest ? delay : longest;
     double spread = rng_unit_of(rng_mix(seed, id->task, id->attempt));
-    return delay / 2 + (int64_t)(spread * (double)(delay - delay / 2));
+    int64_t half = delay / 2;
+    return half + (int64_t)(spread * (double)(delay - half));
 }
 
 static void kill_live(struct core *core, const struct core_attempt *about, struct core_out *out)

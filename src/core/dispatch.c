@@ -122,7 +122,7 @@ static bool has_work(const struct experiment_state_data *experiment, int64_t now
 
 /* --- room ------------------------------------------------------------------------------------ */
 
-static bool kind_fits(const struct core_resources *need, const struct core_resources *capacity)
+bool kind_fits(const struct core_resources *need, const struct core_resources *capacity)
 {
     return need->gpus == 0 || need->gpu_kind[0] == '\0' ||
            strcmp(need->gpu_kind, capacity->gpu_kind) == 0;

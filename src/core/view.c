@@ -3,6 +3,11 @@
 
 #include <inttypes.h>
 
+bool core_is_submitted(const struct core *core, uint32_t workflow)
+{
+    return core_workflow_at(core, workflow)->submitted;
+}
+
 enum core_workflow_state core_workflow_state(const struct core *core, uint32_t workflow)
 {
     return core_workflow_at(core, workflow)->state;
@@ -52,50 +57,62 @@ void core_task_view(const struct core *core, uint32_t workflow, uint32_t experim
     };
 }
 
-static void describe_lack(const struct core *core, const struct core_resources *need,
-                          struct str *lack)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-    struct core_resources best = {0};
-    bool kind_seen = false;
+    return a > b ? a : b;
+}
+
+/* The most of each thing that any one node has; whether any has a GPU of the kind that is needed.
+ */
+static void best_of_nodes(const struct core *core, const struct core_resources *need,
+                          struct core_resources *best, bool *kind_seen)
+{
+    *best = (struct core_resources){0};
+    *kind_seen = false;
     for (size_t n = 0; n < core->node_count; n++) {
         const struct core_resources *has = &core->nodes[n].capacity;
         if (!core->nodes[n].joined) {
             continue;
         }
-        best.cpu_milli = has->cpu_milli > best.cpu_milli ? has->cpu_milli : best.cpu_milli;
-        best.gpus = has->gpus > best.gpus ? has->gpus : best.gpus;
-        best.memory_bytes =
-            has->memory_bytes > best.memory_bytes ? has->memory_bytes : best.memory_bytes;
-        best.disk_bytes = has->disk_bytes > best.disk_bytes ? has->disk_bytes : best.disk_bytes;
-        struct core_resources only_kind = {.gpus = need->gpus};
-        for (size_t i = 0; i < sizeof only_kind.gpu_kind; i++) {
-            only_kind.gpu_kind[i] = need->gpu_kind[i];
-        }
-        struct core_resources roomy = *has;
-        roomy.gpus = UINT32_MAX;
-        kind_seen = kind_seen || (has->gpus > 0 && resources_fit(&only_kind, &roomy));
+        best->cpu_milli = (uint32_t)larger(best->cpu_milli, has->cpu_milli);
+        best->gpus = (uint32_t)larger(best->gpus, has->gpus);
+        best->memory_bytes = larger(best->memory_bytes, has->memory_bytes);
+        best->disk_bytes = larger(best->disk_bytes, has->disk_bytes);
+        *kind_seen = *kind_seen || (has->gpus > 0 && kind_fits(need, has));
     }
+}
+
+static void lack_gpus(struct str *lack, const struct core_resources *need, uint32_t best,
+                      bool kind_seen)
+{
+    str_addf(lack, "%" PRIu32 " gpu%s", need->gpus, need->gpus > 1 ? "s" : "");
+    if (need->gpu_kind[0]) {
+        str_addf(lack, " of kind %s", need->gpu_kind);
+    }
+    str_addf(lack, " (there %s %" PRIu32 "%s)", best == 1 ? "is" : "are", best,
+             best > 0 && !kind_seen ? " of another kind" : "");
+}
+
+static void lack_amount(struct str *lack, double need, double best, const char *what)
+{
+    if (need > best) {
+        str_addf(lack, "%s%.4g %s (there are %.4g)", lack->size ? ", " : "", need, what, best);
+    }
+}
+
+static void describe_lack(const struct core *core, const struct core_resources *need,
+                          struct str *lack)
+{
+    struct core_resources best;
+    bool kind_seen = false;
+    best_of_nodes(core, need, &best, &kind_seen);
     if (need->gpus > 0 && (need->gpus > best.gpus || !kind_seen)) {
-        str_addf(lack, "%s%" PRIu32 " gpu%s", lack->size ? ", " : "", need->gpus,
-                 need->gpus > 1 ? "s" : "");
-        if (need->gpu_kind[0]) {
-            str_addf(lack, " of kind %s", need->gpu_kind);
-        }
-        str_addf(lack, " (there %s %" PRIu32 "%s)", best.gpus == 1 ? "is" : "are", best.gpus,
-                 best.gpus > 0 && !kind_seen ? " of another kind" : "");
+        lack_gpus(lack, need, best.gpus, kind_seen);
     }
-    if (need->cpu_milli > best.cpu_milli) {
-        str_addf(lack, "%s%g cpus (there are %g)", lack->size ? ", " : "", need->cpu_milli / 1000.0,
-                 best.cpu_milli / 1000.0);
-    }
-    if (need->memory_bytes > best.memory_bytes) {
-        str_addf(lack, "%s%.1f GB of memory (there are %.1f)", lack->size ? ", " : "",
-                 (double)need->memory_bytes / 1e9, (double)best.memory_bytes / 1e9);
-    }
-    if (need->disk_bytes > best.disk_bytes) {
-        str_addf(lack, "%s%.1f GB of disk (there are %.1f)", lack->size ? ", " : "",
-                 (double)need->disk_bytes / 1e9, (double)best.disk_bytes / 1e9);
-    }
+    lack_amount(lack, need->cpu_milli / 1e3, best.cpu_milli / 1e3, "cpus");
+    lack_amount(lack, (double)need->memory_bytes / 1e9, (double)best.memory_bytes / 1e9,
+                "GB of memory");
+    lack_amount(lack, (double)need->disk_bytes / 1e9, (double)best.disk_bytes / 1e9, "GB of disk");
     if (lack->size == 0) {
         str_add(lack, "all of it on one node");
     }
