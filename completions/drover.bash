@@ -1,0 +1,91 @@
+# bash completion for drover                                               -*- shell-script -*-
+
+# The one table to edit: COMMAND | WHAT ITS ARGUMENT IS | OPTIONS. An option that takes a value
+# ends in "="; the value is completed by _drover_value below.
+_drover_table='
+check       recipe    --set= --json
+plan        recipe    --set= --seed= --json
+run         recipe    --slots= --set= --state= --resume= --seed= --durable= --json --quiet --no-containers --ignore-hardware
+status      workflow  --state= --json
+tasks       workflow  --state= --json
+logs        task      --state= --follow
+list        none      --state= --json
+completion  shell
+version     none
+help        command
+'
+
+_drover_commands() {
+    awk 'NF { print $1 }' <<<"$_drover_table"
+}
+
+_drover_recipes() {
+    compgen -d -S / -- "$1"
+    compgen -f -X '!*.@(yaml|yml)' -- "$1"
+}
+
+_drover_value() { # OPTION PREFIX
+    case $1 in
+    --state) compgen -d -S / -- "$2" ;;
+    --durable) compgen -W 'process power' -- "$2" ;;
+    --slots) compgen -W "1 2 4 8 $(nproc 2>/dev/null)" -- "$2" ;;
+    --resume) compgen -W "$(_drover_workflows)" -- "$2" ;;
+    esac
+}
+
+_drover_workflows() {
+    drover list --json 2>/dev/null </dev/null | sed -n 's/.*"id": *"\([^"]*\)".*/\1/p'
+}
+
+_drover_argument() { # KIND PREFIX
+    case $1 in
+    recipe) _drover_recipes "$2" ;;
+    workflow) compgen -W "$(_drover_workflows)" -- "$2" ;;
+    shell) compgen -W 'bash zsh fish' -- "$2" ;;
+    command) compgen -W "$(_drover_commands)" -- "$2" ;;
+    esac
+}
+
+_drover() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local command='' kind='' options='' word found
+    local extglob_was
+    extglob_was=$(shopt -p extglob)
+    shopt -s extglob
+    COMPREPLY=()
+
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case $word in
+        -* | =) ;;
+        *)
+            command=$word
+            break
+            ;;
+        esac
+    done
+    read -r _ kind options < <(awk -v c="$command" '$1 == c' <<<"$_drover_table") || true
+
+    # "--state=DIR" reaches us as three words: --state, = and DIR.
+    if [ "$current" = "=" ]; then
+        current=''
+    elif [ "$previous" = "=" ]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+
+    if [ -z "$command" ]; then
+        found=$(compgen -W "$(_drover_commands) --help --version" -- "$current")
+    elif [[ " $options " == *" $previous= "* ]]; then
+        found=$(_drover_value "$previous" "$current")
+    elif [[ $current == -* ]]; then
+        found=$(compgen -W "${options//=/} --help" -- "$current")
+    else
+        found=$(_drover_argument "$kind" "$current")
+    fi
+    mapfile -t COMPREPLY < <(printf '%s' "$found")
+    if [ "${#COMPREPLY[@]}" -eq 1 ] && [[ ${COMPREPLY[0]} == */ ]]; then
+        compopt -o nospace 2>/dev/null
+    fi
+    eval "$extglob_was"
+}
+
+complete -F _drover drover
