@@ -10,6 +10,9 @@
 
 enum {
     SNAPSHOT_LOG_BYTES = 4 << 20, /* at least this much log between snapshots */
+    RUN_BYTES_MAX = 1 << 20,      /* of one task's command and environment */
+    DETAIL_BYTES_MAX = 300,
+    OVERSIZE_BYTES = 512 << 10,   /* more than a node takes */
     MESSAGE_BYTES_SOFT = 1 << 20, /* a message to the node is sent when it reaches this */
 };
 
@@ -79,6 +82,21 @@ static void add_secrets(struct carrier *carrier, const struct experiment *experi
     }
 }
 
+/* A task that no message can carry: its command is replaced by one that is just too large for the
+ * node, which then says so of this task as it would of any other. */
+static void oversize(Drover__Run *run)
+{
+    static char filler[OVERSIZE_BYTES + 1];
+    static ProtobufCBinaryData arguments[2];
+    memset(filler, 'x', OVERSIZE_BYTES);
+    arguments[0] = as_bytes("/bin/true");
+    arguments[1] = as_bytes(filler);
+    run->n_argv = 2;
+    run->argv = arguments;
+    run->n_env = 0;
+    run->n_outputs = 0;
+}
+
 static void add_run(struct carrier *carrier, const struct core_attempt *id)
 {
     const struct session *session = carrier->session;
@@ -94,6 +112,7 @@ static void add_run(struct carrier *carrier, const struct core_attempt *id)
                                        experiment->checkpoint ? WIRE_TOKEN_CHECKPOINT : NULL,
                                    .recipe_folder = session->recipe_folder};
     struct plan_task plan = {0};
+    size_t bytes_before = carrier->run_bytes;
     plan_task(&context, id->experiment, id->task, id->attempt, &carrier->arena, &plan);
     str_release(&outputs);
 
@@ -117,6 +136,9 @@ static void add_run(struct carrier *carrier, const struct core_attempt *id)
     run->memory_bytes = session->ignore_hardware ? 0 : experiment->hardware.memory_bytes;
     run->gpus = session->ignore_hardware ? 0 : experiment->hardware.gpus;
     run->checkpoint = experiment->checkpoint;
+    if (carrier->run_bytes - bytes_before > RUN_BYTES_MAX) {
+        oversize(run);
+    }
     VEC_PUSH(carrier->runs, carrier->run_count, carrier->run_cap) = run;
 }
 
@@ -252,7 +274,8 @@ static void describe(struct carrier *carrier, const struct core_effect *effect,
         out->event.duration_us = report->duration_us;
         out->event.cpu_us = report->cpu_us;
         out->event.peak_rss_bytes = report->peak_rss_bytes;
-        out->detail = report->detail && report->detail[0] ? mem_strdup(report->detail) : NULL;
+        size_t size = report->detail ? strnlen(report->detail, DETAIL_BYTES_MAX) : 0;
+        out->detail = size > 0 ? mem_strndup(report->detail, size) : NULL;
     }
 }
 

@@ -271,6 +271,15 @@ static void read_signals(struct master *master)
     }
 }
 
+static void see_node_end(struct master *master, bool has_ended)
+{
+    if (has_ended) {
+        master->broken = true;
+        master->node_lost = true;
+        err_set(&master->err, ERR_IO, "the node on this machine failed: %s", master->node_err.text);
+    }
+}
+
 /* --- the loop -----------------------------------------------------------------------------------
  */
 
@@ -325,12 +334,7 @@ static void loop(struct master *master)
         if (items[2].revents) {
             read_signals(master);
         }
-        if (items[3].revents) {
-            master->broken = true;
-            master->node_lost = true;
-            err_set(&master->err, ERR_IO, "the node on this machine failed: %s",
-                    master->node_err.text);
-        }
+        see_node_end(master, items[3].revents != 0);
         if (core_next_due_ms(master->core) <= now_ms(master)) {
             core_tick(master->core, now_ms(master), &master->out);
             carry_out(&master->carrier, &master->out, NULL);
@@ -384,8 +388,17 @@ static void start_node(struct master *master)
                                                  .name = "local",
                                                  .capacity = *master->options->capacity,
                                                  .zmq_context = master->context,
-                                                 .endpoint = node_endpoint};
+                                                 .endpoint = node_endpoint,
+                                                 .keep_fd = master->session->lock_fd};
     CHECK(pthread_create(&master->node_thread, NULL, node_thread, master) == 0);
+    /* until it has said hello nothing can be sent to it, a stop least of all */
+    zmq_pollitem_t items[] = {
+        {.socket = master->node_socket, .events = ZMQ_POLLIN},
+        {.fd = master->node_ended_fd, .events = ZMQ_POLLIN},
+    };
+    zmq_poll(items, 2, -1);
+    read_node(master);
+    see_node_end(master, items[1].revents != 0);
 }
 
 /* The term must be durable before anything else goes out; so is the submission then. */

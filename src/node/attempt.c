@@ -84,7 +84,7 @@ static enum err_code open_slot(struct agent *agent, struct agent_slot *slot, str
         return code;
     }
     cgroup_slot_open(&agent->cgroup, &slot->cgroup, slot->index);
-    code = slot_start(&slot->slot, slot->cgroup.procs_fd, err);
+    code = slot_start(&slot->slot, slot->cgroup.procs_fd, agent->options->keep_fd, err);
     if (code != ERR_OK) {
         cgroup_slot_close(&agent->cgroup, &slot->cgroup);
         output_close(&slot->output);

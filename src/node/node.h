@@ -34,6 +34,8 @@ struct node_options {
     struct node_capacity capacity;
     void *zmq_context;
     const char *endpoint; /* connected to, e.g. "inproc://node" */
+    int keep_fd; /* -1, or a lock that shall be held until the last task is gone, even if the agent
+                    is killed: nobody may take the work folder over while its tasks still write */
 };
 
 /* What this machine offers; slots > 0 overrides the number of CPUs. */

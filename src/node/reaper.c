@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 /* Where the reaper's files are. Tasks inherit 0, 1 and 2 as they are: no dup2 per task. */
-enum { FD_NULL = 0, FD_OUT = 1, FD_ERR = 2, FD_CONTROL = 3, FD_PIPE = 4, FD_FIRST_OTHER = 5 };
+enum { FD_NULL = 0, FD_OUT = 1, FD_ERR = 2, FD_CONTROL = 3, FD_PIPE = 4, FD_KEEP = 5 };
 
 enum {
     CHUNK_BYTES = 64 * 1024,
@@ -85,12 +85,14 @@ static void place_files(const struct reaper_files *files)
     int null = fcntl(files->null, F_DUPFD_CLOEXEC, 16);
     int pipe_read = fcntl(files->pipe_read, F_DUPFD_CLOEXEC, 16);
     int pipe_write = fcntl(files->pipe_write, F_DUPFD_CLOEXEC, 16);
+    int keep = files->keep < 0 ? -1 : fcntl(files->keep, F_DUPFD_CLOEXEC, 16);
     if (files->cgroup_procs >= 0 && write(files->cgroup_procs, "0", 1) != 1) {
         _exit(1);
     }
     if (dup2(null, FD_NULL) < 0 || dup2(pipe_write, FD_OUT) < 0 || dup2(pipe_write, FD_ERR) < 0 ||
         dup3(control, FD_CONTROL, O_CLOEXEC) < 0 || dup3(pipe_read, FD_PIPE, O_CLOEXEC) < 0 ||
-        close_range(FD_FIRST_OTHER, ~0U, 0) != 0) {
+        (keep >= 0 && dup3(keep, FD_KEEP, O_CLOEXEC) < 0) ||
+        close_range(keep >= 0 ? FD_KEEP + 1 : FD_KEEP, ~0U, 0) != 0) {
         _exit(1);
     }
 }

@@ -76,6 +76,7 @@ struct reaper_files {
     int pipe_read;    /* non-blocking */
     int pipe_write;   /* what tasks print to */
     int cgroup_procs; /* joined at the start; -1: none */
+    int keep;         /* held open, but not by tasks, until all is gone; -1: none */
 };
 
 /* The life of the reaper; call it right after the fork with all signals blocked. */

@@ -49,9 +49,9 @@ static bool open_files(struct reaper_files *files, int *agent_end)
     return files->null >= 0 && fcntl(files->pipe_read, F_SETFL, O_NONBLOCK) == 0;
 }
 
-enum err_code slot_start(struct slot *slot, int cgroup_procs, struct err *err)
+enum err_code slot_start(struct slot *slot, int cgroup_procs, int keep_fd, struct err *err)
 {
-    struct reaper_files files = {-1, -1, -1, -1, cgroup_procs};
+    struct reaper_files files = {-1, -1, -1, -1, cgroup_procs, keep_fd};
     int agent_end = -1;
     if (!open_files(&files, &agent_end)) {
         int why = errno;

@@ -22,8 +22,10 @@ struct slot {
     int control; /* -1: not started */
 };
 
-/* cgroup_procs is joined by the reaper, -1: none; it stays the caller's. */
-MUST_USE enum err_code slot_start(struct slot *slot, int cgroup_procs, struct err *err);
+/* cgroup_procs is joined by the reaper and keep_fd held open by it until it and all its tasks are
+ * gone; -1: none. Both stay the caller's. */
+MUST_USE enum err_code slot_start(struct slot *slot, int cgroup_procs, int keep_fd,
+                                  struct err *err);
 
 /* Sends a packet made by launch_build. If that fails the reaper is gone, or is killed: either way
  * slot_receive tells, and the task ends like any other whose slot was lost. */

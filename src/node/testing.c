@@ -47,6 +47,7 @@ static void open_work(struct testing *testing)
     zmq_setsockopt(testing->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
     assert_int_equal(zmq_bind(testing->socket, "inproc://node"), 0);
     testing->options = (struct node_options){
+        .keep_fd = -1,
         .work_folder = testing->work,
         .name = "here",
         .zmq_context = testing->context,

@@ -28,7 +28,6 @@ static struct member members[MEMBERS_MAX];
 static size_t member_count;
 
 struct process_stat {
-    char state; /* S: asleep, T: stopped, Z: dead and not waited for, ... */
     pid_t parent;
     pid_t session;
 };
@@ -96,7 +95,6 @@ static bool read_stat(pid_t pid, struct process_stat *out)
     if (!at || strlen(at) < 4) {
         return false;
     }
-    out->state = at[2];
     at += 4; /* ") S " */
     out->parent = take_number(&at);
     take_number(&at); /* process group */
@@ -230,10 +228,17 @@ static void find_members_slowly(const struct tree_spare *spare)
     }
 }
 
+static bool is_fast = true;
+
+void tree_set_fast(bool fast)
+{
+    is_fast = fast;
+}
+
 static void find_members(const struct tree_spare *spare)
 {
     member_count = 0;
-    bool ok = add_children(getpid(), spare);
+    bool ok = is_fast && add_children(getpid(), spare);
     for (size_t i = 0; ok && i < member_count; i++) {
         ok = add_children(members[i].pid, spare);
     }
@@ -242,17 +247,16 @@ static void find_members(const struct tree_spare *spare)
     }
 }
 
-/* A number may have passed to a stranger since we read it. The descriptor pins whoever has it now;
- * if that one's parent is still who it was, or we ourselves since its parent died, it is ours. */
-static void signal_member(const struct member *member, int signal)
+/* The descriptor pins whoever has the number now; if that one's parent is the one expected, then it
+ * is the one meant. */
+void tree_signal_one(pid_t pid, pid_t parent, int signal)
 {
-    int fd = pidfd_open(member->pid, 0);
+    int fd = pidfd_open(pid, 0);
     if (fd < 0) {
         return;
     }
     struct process_stat stat;
-    if (read_stat(member->pid, &stat) &&
-        (stat.parent == member->parent || stat.parent == getpid())) {
+    if (read_stat(pid, &stat) && (stat.parent == parent || stat.parent == getpid())) {
         pidfd_send_signal(fd, signal, NULL, 0);
     }
     close(fd);
@@ -262,7 +266,7 @@ size_t tree_signal(int signal, const struct tree_spare *spare)
 {
     find_members(spare);
     for (size_t i = 0; i < member_count; i++) {
-        signal_member(&members[i], signal);
+        tree_signal_one(members[i].pid, members[i].parent, signal);
     }
     return member_count;
 }

@@ -23,6 +23,13 @@ struct tree_spare {
     size_t count;
 };
 
+/* Sends the signal to the process if its parent is still `parent`, or this process since that died.
+ * A number read a moment ago may have passed to a stranger, who is not to be hit. */
+void tree_signal_one(pid_t pid, pid_t parent, int signal);
+
+/* False: look as on a kernel without the "children" files in /proc, which is slower. For tests. */
+void tree_set_fast(bool fast);
+
 /* Sends the signal to every descendant once. Returns how many there were, the dead ones not yet
  * waited for included. */
 size_t tree_signal(int signal, const struct tree_spare *spare);

@@ -290,6 +290,7 @@ static struct template *finish(struct builder *builder, enum template_mode mode)
     return tmpl;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a text with its place, a callback with its context
 struct template *template_compile(struct arena *arena, enum template_mode mode, const char *text,
                                   int line, int column, template_resolve_fn resolve, void *context,
                                   struct diag_list *diags)

@@ -92,7 +92,8 @@ static int spawn_shell(const char *shell, const char *script, int out, pid_t *pi
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     char *argv[] = {mem_strdup(shell), mem_strdup("-c"), mem_strdup(script), NULL};
     char path[] = "PATH=/usr/bin:/bin";
-    char *env[] = {path, NULL};
+    char lang[] = "LANG=C.UTF-8";
+    char *env[] = {path, one_in(2) ? lang : NULL, NULL};
     int failure = posix_spawnp(pid, shell, &actions, NULL, argv, env);
     for (size_t i = 0; argv[i]; i++) {
         free(argv[i]);

@@ -337,6 +337,13 @@ static void test_after_a_doubt_every_placeholder_is_refused(void **state)
     (void)state;
     static const struct refusal cases[] = {
         {"x=$(case a in b) echo;; esac) {{lr}}", "depends on line 3 column 20: a ) after `case`"},
+        {"x=$(case a in (b) echo esac;; c) {{lr}}", "a ) after `case`"},
+        {"x=$(case a in (b) [[ a &&\n esac ]];; c) {{lr}}", "a ) after `case`"},
+        {"x=$(case a in (b) y=(z) esac;; c) {{lr}}", "a ) after `case`"},
+        {"echo $$(a) {{lr}}", "$$ with more"},
+        {"x=(a)#'\n{{lr}}", "a # right after )"},
+        {"[[ a <<E ]]\nE\n{{lr}}", "may not be a here-document"},
+        {"echo ${{lr|raw}} {{n}}", "right after a $ or backslash"},
         {"x=$(echo case) {{lr}}", "a ) after `case`"},
         {"echo )\n{{lr}}", "closes nothing"},
         {"echo {{lr}}#'\n{{n}}", "a # right after a placeholder"},
@@ -358,6 +365,7 @@ static void test_after_a_doubt_every_placeholder_is_refused(void **state)
         {"cat <<E\n$(echo\nE\n)\nE\n{{n}}", "may go on in the next line"},
         {"cat <<E\na\\\nE\nE\n{{n}}", "ends in a backslash"},
         {"cat <<E\n{{lr|raw}}E\n{{n}}", "in the line that ends"},
+        {"x=$(cat <<E\nE)\nE\n) {{n}}", "begins like its delimiter"},
         {"x=$(cat <<E)\nE\n{{n}}", "begins inside $( )"},
         {"cat <<E $(\n)\nE\n{{n}}", "between << and"},
         {"cat <<E '\n'\nE\n{{n}}", "between << and"},
