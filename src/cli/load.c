@@ -22,11 +22,7 @@ int load_recipe(struct load *load, const char *file)
     if (code != ERR_OK) {
         return cli_error(EXIT_USAGE, "%s", err.text);
     }
-    char *real = realpath(file, NULL);
-    char *slash = real ? strrchr(real, '/') : NULL;
-    load->folder =
-        slash ? mem_strndup(real, slash == real ? 1 : (size_t)(slash - real)) : mem_strdup(".");
-    free(real);
+    load->folder = recipe_folder_of(file);
     load->recipe =
         recipe_parse(file, str_text(&text), text.size, load->sets, load->set_count, &diags);
     code =

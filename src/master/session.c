@@ -44,12 +44,7 @@ static enum err_code source_from_file(const struct session_options *options, str
     if (code != ERR_OK) {
         return err_set(err, ERR_INVALID, "%s", err ? err->text : "cannot read the recipe");
     }
-    AUTO_FREE char *real = realpath(options->recipe_file, NULL);
-    if (!real) {
-        return err_errno(err, errno, "%s", options->recipe_file);
-    }
-    char *slash = strrchr(real, '/');
-    out->folder = mem_strndup(real, slash == real ? 1 : (size_t)(slash - real));
+    out->folder = recipe_folder_of(options->recipe_file);
     out->file = mem_strdup(options->recipe_file);
     struct str sets = {0};
     for (size_t i = 0; i < options->set_count; i++) {

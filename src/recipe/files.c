@@ -13,6 +13,17 @@
 #include <string.h>
 #include <unistd.h>
 
+char *recipe_folder_of(const char *file)
+{
+    AUTO_FREE char *real = realpath(file, NULL);
+    if (!real) {
+        char *here = getcwd(NULL, 0);
+        return here ? here : mem_strdup("/");
+    }
+    const char *slash = strrchr(real, '/');
+    return mem_strndup(real, slash == real ? 1 : (size_t)(slash - real));
+}
+
 /* One files: parameter of one experiment. */
 struct files {
     struct experiment *experiment;

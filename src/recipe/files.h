@@ -5,6 +5,10 @@
 #include "base/err.h"
 #include "recipe/recipe.h"
 
+/* The absolute folder that a recipe's relative paths start from: where the file is, or the current
+ * folder when it has no place of its own (a pipe: `drover run <(...)`, /dev/stdin). free(). */
+char *recipe_folder_of(const char *file);
+
 /* Expands every files: glob below `folder` (the recipe's; see glob.h for patterns), sorted
  * bytewise, repeats dropped, and binds the number of batches, so that task counts are final. A glob
  * that matches nothing, a file name with a newline and a grid that is now too large are diagnoses
