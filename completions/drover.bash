@@ -3,16 +3,16 @@
 # The one table to edit: COMMAND | WHAT ITS ARGUMENT IS | OPTIONS. An option that takes a value
 # ends in "="; the value is completed by _drover_value below.
 _drover_table='
-check       recipe    --set= --json
-plan        recipe    --set= --seed= --json
-run         recipe    --slots= --set= --state= --resume= --seed= --durable= --json --quiet --no-containers --ignore-hardware
-status      workflow  --state= --json
-tasks       workflow  --state= --json
-logs        task      --state= --follow
-list        none      --state= --json
-completion  shell
-version     none
-help        command
+check    recipe   --set= --json
+plan     recipe   --json --limit= --experiment= --seed= --set=
+run      recipe   --slots= --state= --resume= --set= --seed= --json --plain --quiet --durable= --no-containers --ignore-hardware
+list     none     --json
+status   run      --state= --json
+tasks    run      --state= --failed --experiment= --json
+logs     task     --state= --follow
+sim      recipe   --nodes= --slots= --task-time= --mtbf= --boot-time= --lease= --cut-share= --net-loss= --fail-share= --price= --limit= --seed= --set= --json
+version  none
+help     command
 '
 
 _drover_commands() {
@@ -29,19 +29,18 @@ _drover_value() { # OPTION PREFIX
     --state) compgen -d -S / -- "$2" ;;
     --durable) compgen -W 'process power' -- "$2" ;;
     --slots) compgen -W "1 2 4 8 $(nproc 2>/dev/null)" -- "$2" ;;
-    --resume) compgen -W "$(_drover_workflows)" -- "$2" ;;
+    --resume) compgen -W "$(_drover_runs)" -- "$2" ;;
     esac
 }
 
-_drover_workflows() {
+_drover_runs() {
     drover list --json 2>/dev/null </dev/null | sed -n 's/.*"id": *"\([^"]*\)".*/\1/p'
 }
 
 _drover_argument() { # KIND PREFIX
     case $1 in
     recipe) _drover_recipes "$2" ;;
-    workflow) compgen -W "$(_drover_workflows)" -- "$2" ;;
-    shell) compgen -W 'bash zsh fish' -- "$2" ;;
+    run) compgen -W "$(_drover_runs)" -- "$2" ;;
     command) compgen -W "$(_drover_commands)" -- "$2" ;;
     esac
 }

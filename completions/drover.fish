@@ -1,6 +1,6 @@
 # fish completion for drover
 
-function __drover_workflows
+function __drover_runs
     drover list --json 2>/dev/null </dev/null | string replace -rf '.*"id": *"([^"]*)".*' '$1'
 end
 
@@ -15,11 +15,11 @@ complete -c drover -f
 complete -c drover -n __fish_use_subcommand -a check -d 'say whether a recipe is right'
 complete -c drover -n __fish_use_subcommand -a plan -d 'show the tasks a recipe expands to'
 complete -c drover -n __fish_use_subcommand -a run -d 'run a recipe on this machine'
-complete -c drover -n __fish_use_subcommand -a status -d 'how far a workflow is'
-complete -c drover -n __fish_use_subcommand -a tasks -d 'the tasks of a workflow'
+complete -c drover -n __fish_use_subcommand -a list -d 'the runs in the default place'
+complete -c drover -n __fish_use_subcommand -a status -d 'how a run stands'
+complete -c drover -n __fish_use_subcommand -a tasks -d 'the tasks of a run'
 complete -c drover -n __fish_use_subcommand -a logs -d 'what a task printed'
-complete -c drover -n __fish_use_subcommand -a list -d 'the workflows in the state folder'
-complete -c drover -n __fish_use_subcommand -a completion -d 'print the completion script of a shell'
+complete -c drover -n __fish_use_subcommand -a sim -d 'predict time and cost on many nodes'
 complete -c drover -n __fish_use_subcommand -a version -d 'print the version'
 complete -c drover -n __fish_use_subcommand -a help -d 'explain a command'
 complete -c drover -n __fish_use_subcommand -l help -d 'explain'
@@ -30,21 +30,33 @@ function __drover_option
     set -l commands (string split ' ' $argv[1])
     complete -c drover -n "__fish_seen_subcommand_from $commands" $argv[2..]
 end
-__drover_option 'check plan run' -l set -x -d 'name=value: set a parameter or variable'
-__drover_option 'plan run' -l seed -x -d 'seed of the sampling'
-__drover_option 'check plan run status tasks list' -l json -d 'one JSON object per line'
-__drover_option 'run status tasks logs list' -l state -x -a '(__fish_complete_directories)' -d 'state folder'
-__drover_option run -l slots -x -d 'tasks at a time'
-__drover_option run -l resume -x -a '(__drover_workflows)' -d 'continue a workflow'
+__drover_option 'check plan run sim' -l set -x -d 'key=value: change the recipe'
+__drover_option 'plan run sim' -l seed -x -d 'seed of what is random'
+__drover_option 'check plan run list status tasks sim' -l json -d 'one JSON object per line'
+__drover_option 'run status tasks logs' -l state -x -a '(__fish_complete_directories)' -d 'state folder'
+__drover_option 'plan sim' -l limit -x -d 'only the first tasks; or of simulated time'
+__drover_option 'plan tasks' -s e -l experiment -x -d 'only this experiment'
+__drover_option 'run sim' -l slots -x -d 'processors to use; of each node'
+__drover_option sim -l nodes -x -d 'how many nodes'
+__drover_option sim -l task-time -x -d 'how long a task takes'
+__drover_option sim -l mtbf -x -d 'mean life of a node'
+__drover_option sim -l boot-time -x -d 'until a lost node is replaced'
+__drover_option sim -l lease -x -d 'until a silent node is given up'
+__drover_option sim -l cut-share -x -d 'share of losses that are a cut cable'
+__drover_option sim -l net-loss -x -d 'share of messages sent again'
+__drover_option sim -l fail-share -x -d 'share of attempts that fail'
+__drover_option sim -l price -x -d 'of a node for an hour'
+__drover_option run -l resume -x -a '(__drover_runs)' -d 'go on with a run'
 __drover_option run -l durable -x -a 'process power' -d 'what accepted results survive'
-__drover_option run -l quiet -d 'print only the summary'
+__drover_option run -l plain -d 'plain lines even on a terminal'
+__drover_option run -l quiet -d 'neither progress nor summary'
 __drover_option run -l no-containers -d 'run image: tasks in this environment'
-__drover_option run -l ignore-hardware -d 'run although hardware is missing'
+__drover_option run -l ignore-hardware -d 'run whatever hardware: asks for'
+__drover_option tasks -l failed -d 'only tasks that failed'
 __drover_option logs -s f -l follow -d 'keep printing'
 
 # Arguments.
-__drover_option 'check plan run' -a '(__drover_recipes)'
-__drover_option 'status tasks' -a '(__drover_workflows)'
-__drover_option completion -a 'bash zsh fish'
-__drover_option help -a 'check plan run status tasks logs list completion version'
+__drover_option 'check plan run sim' -a '(__drover_recipes)'
+__drover_option 'status tasks' -a '(__drover_runs)'
+__drover_option help -a 'check plan run list status tasks logs sim version'
 functions -e __drover_option

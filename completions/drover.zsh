@@ -8,19 +8,21 @@ _drover() {
         'check:say whether a recipe is right'
         'plan:show the tasks a recipe expands to'
         'run:run a recipe on this machine'
-        'status:how far a workflow is'
-        'tasks:the tasks of a workflow'
+        'list:the runs in the default place'
+        'status:how a run stands'
+        'tasks:the tasks of a run'
         'logs:what a task printed'
-        'list:the workflows in the state folder'
-        'completion:print the completion script of a shell'
+        'sim:predict time and cost on many nodes'
         'version:print the version'
         'help:explain a command'
     )
     local -a state=('--state=[state folder]:folder:_files -/')
     local -a json=('--json[one JSON object per line]')
-    local -a set=('*--set=[set a parameter or variable]:name=value:')
+    local -a set=('*--set=[change the recipe]:key=value:')
+    local -a seed=('--seed=[seed of the sampling]:number:')
+    local -a experiment=('(-e --experiment)'{-e+,--experiment=}'[only this experiment]:experiment:')
     local -a recipe=('1:recipe:_files -g "*.(yaml|yml)"')
-    local -a workflow=('1::workflow:_drover_workflows')
+    local -a run=('1::run:_drover_runs')
 
     if (( CURRENT == 2 )); then
         _describe -t commands command commands -- '(--help --version)'
@@ -31,26 +33,42 @@ _drover() {
     (( CURRENT-- ))
     case $command in
     check) _arguments $set $json $recipe ;;
-    plan) _arguments $set '--seed=[seed of the sampling]:number:' $json $recipe ;;
-    run)
-        _arguments $set $state $json $recipe \
-            '--slots=[tasks at a time]:number:' \
-            '--resume=[continue a workflow]:workflow:_drover_workflows' \
-            '--seed=[seed of the sampling]:number:' \
-            '--durable=[what accepted results survive]:what:(process power)' \
-            '--quiet[print only the summary]' \
-            '--no-containers[run image\: tasks in this environment]' \
-            '--ignore-hardware[run although hardware is missing]'
+    plan)
+        _arguments $set $seed $json $experiment $recipe \
+            '--limit=[only the first tasks of each experiment]:number:'
         ;;
-    status | tasks) _arguments $state $json $workflow ;;
+    run)
+        _arguments $set $state $seed $json $recipe \
+            '(-n --slots)'{-n+,--slots=}'[processors to use]:number:' \
+            '--resume=[go on with a run]:run:_drover_runs' \
+            '--durable=[what accepted results survive]:what:(process power)' \
+            '--plain[plain lines even on a terminal]' \
+            '--quiet[neither progress nor summary]' \
+            '--no-containers[run image\: tasks in this environment]' \
+            '--ignore-hardware[run whatever hardware\: asks for]'
+        ;;
+    list) _arguments $json ;;
+    status) _arguments $state $json $run ;;
+    tasks) _arguments $state $json $experiment '--failed[only tasks that failed]' $run ;;
     logs) _arguments $state '(-f --follow)'{-f,--follow}'[keep printing]' '1:task:' ;;
-    list) _arguments $state $json ;;
-    completion) _arguments '1:shell:(bash zsh fish)' ;;
+    sim)
+        _arguments $set $seed $json $recipe '--slots=[slots of each node]:number:' \
+            '--limit=[of simulated time]:time:' \
+            '--nodes=[how many nodes]:n:' \
+            '--task-time=[how long a task takes]:time:' \
+            '--mtbf=[mean life of a node]:time:' \
+            '--boot-time=[until a lost node is replaced]:time:' \
+            '--lease=[until a silent node is given up]:time:' \
+            '--cut-share=[share of losses that are a cut cable]:share:' \
+            '--net-loss=[share of messages sent again]:share:' \
+            '--fail-share=[share of attempts that fail]:share:' \
+            '--price=[of a node for an hour]:usd:'
+        ;;
     help) _describe -t commands command commands ;;
     esac
 }
 
-_drover_workflows() {
+_drover_runs() {
     local -a ids=(${(f)"$(drover list --json 2>/dev/null </dev/null |
         sed -n 's/.*"id": *"\([^"]*\)".*/\1/p')"})
     compadd -a ids

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""tests/crash.py DROVER FOLDER SECONDS SEED - kill -9 drover at random moments, over and over, with and without a
-store that fails, and check after each kill and at each end that nothing accepted is lost or run again, and that
-nothing of the run survives. Prints the lines of tests/lib.sh; exit 1 if something is wrong.
+"""tests/crash.py DROVER FOLDER SECONDS SEED - kill -9 drover at random moments, over and over.
+
+With and without a store that fails; after each kill and at each end it checks that nothing accepted
+is lost or runs again, and that no process of the run survives. Prints the lines of tests/lib.sh;
+exit 1 if something is wrong.
 
 Every task appends "INDEX ATTEMPT" to a file of its own outside the state as its very last action.
 """
@@ -99,7 +101,7 @@ class State:
             raise Wrong(f"exit {process.returncode} at the end: {self.output()}")
 
     def alive(self):
-        """Processes of this run: its state folder on their command line, or its mark in the environment."""
+        """Processes of this run: its folder is on their command line or in their environment."""
         found = []
         mark = self.mark.encode()
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -150,7 +152,8 @@ class State:
                 raise Wrong(f"task {task['state']}: {task}")
         for key, before in self.accepted.items():
             if seen.get(key) != before:
-                raise Wrong(f"{key} was accepted as (attempt, runs) {before}, is now {seen.get(key)}")
+                raise Wrong(f"{key} was accepted as (attempt, runs) {before}, "
+                            f"is now {seen.get(key)}")
         for key, (attempt, _) in seen.items():
             if f"{key[1]} {attempt}" not in self.lines(*key):
                 raise Wrong(f"{key}: attempt {attempt} was accepted, but never came to its end")
@@ -175,8 +178,10 @@ class State:
                 raise Wrong(f"{link}/{name} holds {content!r}, accepted was attempt {made_by}")
             if experiment == "use" and os.path.basename(os.readlink(link)) != f"{index}.{attempt}":
                 raise Wrong(f"{link} leads to {os.readlink(link)}, accepted was attempt {attempt}")
-        kept = {experiment: sum(len(files) for _, files, _ in os.walk(f"{self.state}/attempts/{experiment}"))
-                for experiment in ("make", "use")}
+        kept = {}
+        for experiment in ("make", "use"):
+            walk = os.walk(f"{self.state}/attempts/{experiment}")
+            kept[experiment] = sum(len(folders) for _, folders, _ in walk)
         # folders: one for each kept output and one for each thousand
         wanted = {"make": sum(1 for n in range(MAKE_TASKS) if n % 3) + 1,
                   "use": sum(1 for n in range(USE_TASKS) if n % 3) + 1}
@@ -200,8 +205,8 @@ def play(number, faults, deadline):
         print(f"#   {wrong}".replace("\n", "\n#   "))
         return state.kills, False
     reruns = sum(len(state.lines(*key)) - 1 for key in state.accepted)
-    print(f"ok - state {number}, store faults {faults or 'none'}: {state.kills} kills, nothing lost, "
-          f"{reruns} runs that were not accepted")
+    print(f"ok - state {number}, store faults {faults or 'none'}: {state.kills} kills, "
+          f"nothing lost, {reruns} runs that were not accepted")
     return state.kills, True
 
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# kill -9 at random moments, hundreds of times: nothing accepted is lost or run again, nothing survives.
+# kill -9 at random moments, hundreds of times: nothing accepted is lost or runs again, and no
+# process survives.
 # CRASH_SEED=N repeats a run's choices, CRASH_SECONDS=N makes it longer.
 . "$(dirname "$0")/lib.sh"
 t_start "killed over and over"

@@ -38,7 +38,8 @@ cat >image.yaml <<'END'
 experiments:
   a: {image: "debian:12", command: "echo ran"}
 END
-check_exit 1 "an image needs a container runtime or our leave" "$DROVER" run image.yaml --state image
+check_exit 1 "an image needs a container runtime or our leave" \
+    "$DROVER" run image.yaml --state image
 said "which is said" "experiment 'a' asks for image 'debian:12'.*--no-containers"
 check_equal "and nothing was made" 0 "$(find . -name image | wc -l)"
 check "--no-containers gives it" "$DROVER" run image.yaml --state image --no-containers
@@ -48,7 +49,8 @@ experiments:
   a: {framework: pytorch, parameters: {n: 1..5}, command: "true"}
   b: {framework: pytorch, command: "true"}
 END
-check "a framework runs in this machine's environment" "$DROVER" run framework.yaml --state framework
+check "a framework runs in this machine's environment" \
+    "$DROVER" run framework.yaml --state framework
 check_equal "and that is said once" 1 "$(grep -c "pytorch" "$T/harness/out")"
 
 cat >both.yaml <<'END'
@@ -59,5 +61,6 @@ check_exit 2 "framework and image together are refused" "$DROVER" check both.yam
 check_output "as a mistake in the recipe" '^both.yaml:2:[0-9]+: .*both framework: and image:' \
     "$DROVER" check both.yaml
 
-check "the figure of the paper is a good recipe" "$DROVER" check "$SOURCE/examples/mnist-search.yaml"
+check "the figure of the paper is a good recipe" \
+    "$DROVER" check "$SOURCE/examples/mnist-search.yaml"
 said "with its thousand tasks" '^ok: 1 experiment, 1000 tasks$'

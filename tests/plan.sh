@@ -73,7 +73,8 @@ check_equal "draws stay in their ranges" 500 "$(cut -f 4 one | awk '
 check_equal "half of the logarithmic draws lie below the geometric middle" 1 \
     "$(cut -f 4 one | awk '$2 < 1e-3 { n++ } END { print (n > 200 && n < 300) }')"
 sed 1d drawn.yaml >unseeded.yaml
-check_output "without a seed one is drawn, and told" 'seed [0-9]+, drawn' "$DROVER" plan unseeded.yaml
+check_output "without a seed one is drawn, and told" 'seed [0-9]+, drawn' \
+    "$DROVER" plan unseeded.yaml
 seed=$(sed -n 's/.*seed \([0-9]*\),.*/\1/p' "$T/harness/out")
 grep -v '^drover: seed' "$T/harness/out" >one
 "$DROVER" plan unseeded.yaml --seed "$seed" >two
@@ -137,7 +138,7 @@ plan_many() { # SAMPLES : the rows go to rows, the peak memory in kB to stdout
 experiments:
   a: {parameters: {x: {range: 0-1}, k: [a, b, c]}, samples: $1, command: "echo {{x}} {{k}}"}
 END
-    python3 -c '
+    ASAN_OPTIONS="${ASAN_OPTIONS:-}:quarantine_size_mb=1" python3 -c '
 import os, sys
 rows = os.open("rows", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ,

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Hostile parameter values arrive byte for byte wherever they are used, and never become shell syntax.
+# Hostile parameter values arrive byte for byte wherever they are used, never as shell syntax.
 . "$(dirname "$0")/lib.sh"
 t_start "quoting"
 command -v python3 >/dev/null || skip_all "no python3 to make and compare the values with"
@@ -9,14 +9,14 @@ import json, os, random, sys
 
 VALUES = [
     "plain", "", " ", "two words", "  spaces  around  ", "'", "''", '"', '""', "it's", 'say "hi"',
-    "\\", "\\\\", "ends with \\", "\\n", "\\'", '\\"', "$", "$HOME", "${HOME}", "$$", "$(touch PWNED)",
-    "`touch PWNED`", "; touch PWNED", "&& touch PWNED", "| touch PWNED", "> PWNED", "\ntouch PWNED\n",
-    "'; touch PWNED; '", '"; touch PWNED; "', "'\"'\"'; touch PWNED #", "*", "?", "[a-z]", "~", "~root",
-    "#", "# not a comment", "!", "!!", "a=b", "-n", "--help", "-", "%s%n", "{a,b}", "{{v}}", "}}", "{{",
-    "\t", "tab\there", "\n", "line\n", "\nline", "a\n\nb", "\r\n", "é ü 漢字 🐄", "\u2028", "\u00a0",
-    "x" * 5000, "0", "007", "1e3", "true", "null", "EOF", "a/b/../c", "<(x)", "\x7f",
-    "$'\\x41'", "\\$(touch PWNED)", "\\`touch PWNED\\`", "$((1+1))", "&", "^", "(", ")", "<", ">",
-    "\x01", "\x1b[31m", "\ufeff",
+    "\\", "\\\\", "ends with \\", "\\n", "\\'", '\\"', "$", "$HOME", "${HOME}", "$$", "$'\\x41'",
+    "$(touch PWNED)", "`touch PWNED`", "; touch PWNED", "&& touch PWNED", "| touch PWNED",
+    "> PWNED", "\ntouch PWNED\n", "'; touch PWNED; '", '"; touch PWNED; "', "\\$(touch PWNED)",
+    "'\"'\"'; touch PWNED #", "\\`touch PWNED\\`", "<(x)", "$((1+1))", "&", "^", "(", ")", "<", ">",
+    "*", "?", "[a-z]", "~", "~root", "#", "# not a comment", "!", "!!", "a=b", "-n", "--help", "-",
+    "%s%n", "{a,b}", "{{v}}", "}}", "{{", "\t", "tab\there", "\n", "line\n", "\nline", "a\n\nb",
+    "\r\n", "é ü 漢字 🐄", "\u2028", "\u00a0", "\ufeff", "\x01", "\x1b[31m", "\x7f",
+    "x" * 5000, "0", "007", "1e3", "true", "null", "EOF", "a/b/../c",
 ]
 
 def more(count, seed):

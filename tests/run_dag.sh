@@ -86,7 +86,11 @@ cat >retry.yaml <<'END'
 experiments:
   a: {retries: 3, backoff: 200ms, command: "date +%s%N >>tries; test {{attempt}} -ge 4"}
   b: {retries: 2, backoff: 1ms, command: "exit 7"}
-  c: {checkpoint: true, retries: 5, backoff: 1ms, command: "echo x >>{{checkpoint}}/n; test $(wc -l <$DROVER_CHECKPOINT/n) -ge 3"}
+  c:
+    checkpoint: true
+    retries: 5
+    backoff: 1ms
+    command: echo x >>{{checkpoint}}/n; test $(wc -l <$DROVER_CHECKPOINT/n) -ge 3
 END
 check_exit 1 "retries are bounded" "$DROVER" run retry.yaml --state retry
 check_equal "a task is tried until it succeeds" "succeeded 4" "$(state_of a/0 retry)"
@@ -105,16 +109,21 @@ check_equal "each attempt has its own log" "0.1.log 0.2.log 0.3.log" \
 
 cat >timeout.yaml <<'END'
 experiments:
-  polite: {timeout: 300ms, grace: 20s, command: "trap 'echo got TERM; exit 5' TERM; sleep 30 & wait"}
+  polite:
+    timeout: 300ms
+    grace: 20s
+    command: trap 'echo got TERM; exit 5' TERM; sleep 30 & wait
   rude: {timeout: 300ms, grace: 300ms, command: "trap '' TERM; while :; do sleep 0.1; done"}
   quick: {timeout: 30s, command: "true"}
 END
 start=$(date +%s%N)
 check_exit 1 "tasks that take too long fail" "$DROVER" run timeout.yaml --state timeout --slots 3
 took_ms=$((($(date +%s%N) - start) / 1000000))
-check_equal "and do not keep us waiting (took $took_ms ms)" 1 "$((took_ms >= 600 && took_ms < 5000))"
+check_equal "and do not keep us waiting (took $took_ms ms)" 1 \
+    "$((took_ms >= 600 && took_ms < 5000))"
 check_equal "TERM comes first" "got TERM" "$("$DROVER" logs polite/0 --state timeout)"
-check_output "and both are called timed out" 'failed: rude/0, timed out' "$DROVER" status --state timeout
+check_output "and both are called timed out" 'failed: rude/0, timed out' \
+    "$DROVER" status --state timeout
 check_output "whatever the exit code" 'failed: polite/0, timed out' "$DROVER" status --state timeout
 
 # ---- ends told apart --------------------------------------------------------------------------
@@ -136,8 +145,10 @@ for line in 'code/0: exit 42' 'signal/0: killed by SEGV \(signal 11\)' \
     'place/0: could not start: .*/no/such/folder' 'stops/0: exit 1' 'pipe/0: exit 1'; do
     said "told apart: $line" "^$line"
 done
-check_equal "a list of commands stops at the first that fails" "" "$("$DROVER" logs stops/0 --state ends)"
-check_exit 1 "a workflow that failed stays failed when run again" "$DROVER" run ends.yaml --state ends
+check_equal "a list of commands stops at the first that fails" "" \
+    "$("$DROVER" logs stops/0 --state ends)"
+check_exit 1 "a workflow that failed stays failed when run again" \
+    "$DROVER" run ends.yaml --state ends
 
 # ---- what follows from failures ---------------------------------------------------------------
 
@@ -146,7 +157,10 @@ experiments:
   bad: {command: "exit 1"}
   after_bad: {depends_on: bad, command: "touch after_bad"}
   after_after: {depends_on: after_bad, command: "touch after_after"}
-  forgiven: {allow_failure: true, parameters: {n: 0..3}, command: "echo {{n}} >{{output}}/n; test {{n}} -ne 2"}
+  forgiven:
+    allow_failure: true
+    parameters: {n: 0..3}
+    command: echo {{n}} >{{output}}/n; test {{n}} -ne 2
   after_forgiven: {depends_on: forgiven, command: "cat {{forgiven.output}}/*/n | paste -sd ' '"}
 END
 check_exit 1 "a failure is the workflow's" "$DROVER" run follow.yaml --state follow
@@ -154,7 +168,8 @@ check_equal "what depends on it is skipped" "skipped 0" "$(state_of after_bad/0 
 check_equal "and what depends on that" "skipped 0" "$(state_of after_after/0 follow)"
 check_equal "and does not run" "" "$(find . -maxdepth 1 -name 'after_*')"
 check_equal "allow_failure lets others go on" "succeeded 1" "$(state_of after_forgiven/0 follow)"
-check_equal "with the outputs that there are" "0 1 3" "$("$DROVER" logs after_forgiven/0 --state follow)"
+check_equal "with the outputs that there are" "0 1 3" \
+    "$("$DROVER" logs after_forgiven/0 --state follow)"
 check "forgiven failures alone are no failure" "$DROVER" run follow.yaml --state forgiven \
     --set bad.command=true
 
@@ -164,9 +179,11 @@ experiments:
   b: {depends_on: a, command: "touch after_hopeless"}
   c: {parameters: {n: 1..20}, command: "sleep 0.02"}
 END
-check_exit 1 "a hopeless experiment fails" "$DROVER" run hopeless.yaml --state hopeless-state --slots 2
+check_exit 1 "a hopeless experiment fails" \
+    "$DROVER" run hopeless.yaml --state hopeless-state --slots 2
 check_equal "soon after max_failures" 1 "$(awk 'END { print (NR >= 5 && NR <= 8) }' hopeless)"
-check_output "the rest of it is not run" '^a +500 +0 +[5-8] +49[0-9] ' "$DROVER" status --state hopeless-state
+check_output "the rest of it is not run" '^a +500 +0 +[5-8] +49[0-9] ' \
+    "$DROVER" status --state hopeless-state
 check_output "others go on" '^c +20 +20 ' "$DROVER" status --state hopeless-state
 
 # ---- concurrency ------------------------------------------------------------------------------

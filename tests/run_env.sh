@@ -1,5 +1,5 @@
 #!/bin/bash
-# What a task gets from drover run (environment, secrets, folders, stdin), and what becomes of what it prints.
+# What a task gets (environment, secrets, folders, stdin), and what becomes of what it prints.
 . "$(dirname "$0")/lib.sh"
 t_start "what a task gets and prints"
 
@@ -50,8 +50,10 @@ experiments:
   both: {command: 'echo to stdout; echo to stderr >&2'}
 END
 check "a recipe runs from anywhere" "$DROVER" run elsewhere/place.yaml --state place
-check_equal "tasks begin in the recipe's folder" "$(pwd)/elsewhere" "$("$DROVER" logs here/0 --state place)"
-check_equal "or in their workdir below it" "$(pwd)/elsewhere/sub" "$("$DROVER" logs there/0 --state place)"
+check_equal "tasks begin in the recipe's folder" "$(pwd)/elsewhere" \
+    "$("$DROVER" logs here/0 --state place)"
+check_equal "or in their workdir below it" "$(pwd)/elsewhere/sub" \
+    "$("$DROVER" logs there/0 --state place)"
 check_equal "stdin is empty" "/dev/null" "$("$DROVER" logs stdin/0 --state place)"
 check_equal "no descriptor of ours reaches a task" "0 1 2 3" \
     "$("$DROVER" logs descriptors/0 --state place | paste -sd ' ')"
@@ -86,7 +88,9 @@ check_output "also later, to who asks for the log" 'secret API_KEY: .*No such fi
 
 cat >log.yaml <<'END'
 experiments:
-  long: {log_limit: 64KiB, command: 'i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i + 1)); done'}
+  long:
+    log_limit: 64KiB
+    command: i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i + 1)); done
   bytes: {command: "printf 'a\\0b\\377\\n'"}
   none: {command: "true"}
 END
@@ -94,7 +98,8 @@ check "tasks may print a lot" "$DROVER" run log.yaml --state log
 size=$(cat log/logs/long/0/* | wc -c)
 check_equal "a log keeps to its limit ($size bytes)" 1 "$((size <= 65536 + 4096))"
 check_equal "and keeps the end" "line 19999" "$("$DROVER" logs long/0 --state log | tail -n 1)"
-check_equal "any bytes are kept" "$(printf 'a\0b\377\n' | od -c)" "$("$DROVER" logs bytes/0 --state log | od -c)"
+check_equal "any bytes are kept" "$(printf 'a\0b\377\n' | od -c)" \
+    "$("$DROVER" logs bytes/0 --state log | od -c)"
 check_equal "an empty log is empty" 0 "$("$DROVER" logs none/0 --state log | wc -c)"
 check_exit 2 "a log of a task that is not there" "$DROVER" logs none/7 --state log
 
@@ -147,6 +152,20 @@ assert ended["killed", 0, 1]["exit_code"] is None
 assert ended["good", 3, 1]["state"] == "succeeded" and ended["good", 3, 1]["exit_code"] == 0
 order = [(e["experiment"], e["ended"]) for e in events if e["event"] == "experiment"]
 assert order.index(("bad", True)) < order.index(("after", False)), order
+print("ok")' 2>&1)"
+    {
+        echo 'experiments:'
+        echo '  e0: {command: "true"}'
+        for n in $(seq 20); do
+            echo "  e$n: {depends_on: e$((n - 1)), command: 'true'}"
+        done
+    } >chain.yaml
+    "$DROVER" run chain.yaml --state chain --json >events
+    check_equal "however short, an experiment begins once and then ends once" ok "$(python3 -c '
+import json
+events = [json.loads(line) for line in open("events")]
+story = [(e["experiment"], e["ended"]) for e in events if e["event"] == "experiment"]
+assert story == [(f"e{n}", ended) for n in range(21) for ended in (False, True)], story
 print("ok")' 2>&1)"
     "$DROVER" tasks --state json --json >tasks.json
     check_equal "drover tasks --json has the promised keys" ok "$(python3 -c '

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Wrong usage and wrong recipes of every kind: a clear message, the right exit code, nothing changed.
+# Wrong usage and wrong recipes of every kind: a clear message, the right exit code, no change.
 . "$(dirname "$0")/lib.sh"
 t_start "usage, errors and exit codes"
 
@@ -8,7 +8,8 @@ commands="check plan run list status tasks logs"
 # ---- help -------------------------------------------------------------------------------------
 
 for command in $commands; do
-    check_output "$command --help shows its usage" "^usage: drover $command" "$DROVER" "$command" --help
+    check_output "$command --help shows its usage" "^usage: drover $command" \
+        "$DROVER" "$command" --help
     check_equal "$command --help succeeds" 0 "$t_status"
     check_output "help knows $command" "^  $command " "$DROVER" help
     check_exit 2 "$command refuses an unknown option" "$DROVER" "$command" --frobnicate

@@ -26,6 +26,8 @@ static void test_an_error_holds_code_and_text(void **state)
     struct err err = {0};
     assert_int_equal(err_set(&err, ERR_STALE, "node %d", 7), ERR_STALE);
     assert_string_equal(err.text, "node 7");
+    assert_int_equal(err_set(&err, ERR_INVALID, "in r.yaml: %s", err.text), ERR_INVALID);
+    assert_string_equal(err.text, "in r.yaml: node 7");
     assert_int_equal(err_errno(&err, ENOSPC, "/x"), ERR_QUOTA);
     assert_string_equal(err.text, "/x: No space left on device");
     assert_int_equal(err_set(NULL, ERR_IO, "nobody listens"), ERR_IO);

@@ -15,10 +15,12 @@ _Noreturn void check_failed(const char *file, int line, const char *function, co
 enum err_code err_set(struct err *err, enum err_code code, const char *format, ...)
 {
     if (err) {
+        char text[sizeof err->text]; /* the arguments may be err's own text */
         va_list args;
         va_start(args, format);
-        vsnprintf(err->text, sizeof err->text, format, args);
+        vsnprintf(text, sizeof text, format, args);
         va_end(args);
+        memcpy(err->text, text, sizeof text);
         err->code = code;
     }
     return code;

@@ -48,7 +48,7 @@ const char *suggest_nearest(const char *word, const char *const *words, size_t c
             continue;
         }
         int d = strcasecmp(word, words[i]) == 0 ? 0 : distance(word, words[i]);
-        int limit = 1 + (int)strlen(words[i]) / 4;
+        int limit = 1 + (int)strlen(words[i]) / 3;
         if (d <= limit && d < best_distance && d < (int)strlen(words[i])) {
             best = words[i];
             best_distance = d;

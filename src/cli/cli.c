@@ -100,11 +100,12 @@ int cli_read_session(const char *state, const char *run, struct session *session
     struct err err = {0};
     enum err_code code = ERR_OK;
     if (state) {
-        str_add(&folder, state);
         bool strange = false;
         if (!place_has_state(state, &strange)) {
             return cli_error(EXIT_USAGE, "%s holds no drover state", state);
         }
+        AUTO_FREE char *real = realpath(state, NULL);
+        str_add(&folder, real ? real : state);
     } else {
         code = place_find_run(run, &folder, &err);
     }

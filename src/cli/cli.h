@@ -29,6 +29,11 @@ extern const struct cli_command cmd_list;
 extern const struct cli_command cmd_status;
 extern const struct cli_command cmd_tasks;
 extern const struct cli_command cmd_logs;
+extern const struct cli_command cmd_sim;
+extern const struct cli_command cmd_catalog;
+extern const struct cli_command cmd_advise;
+extern const struct cli_command cmd_profile;
+extern const struct cli_command cmd_analyse;
 
 void cli_print_help(const struct cli_command *command, FILE *to);
 

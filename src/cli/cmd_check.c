@@ -18,6 +18,7 @@ static int run(int argc, char **argv)
             load_add_set(&load, optarg);
         } else if (option == 'j') {
             as_json = true;
+            load.as_json = true;
         } else {
             load_release(&load);
             return cli_bad_option(&cmd_check, option, argv);
@@ -52,6 +53,7 @@ const struct cli_command cmd_check = {
     .help =
         "  --set K=V   change the recipe before reading it: a dotted path (mnist.samples=10), or\n"
         "              the name of a parameter, which is then fixed to V (lr=0.1)\n"
-        "  --json      {\"ok\":true,\"experiments\":E,\"tasks\":T}\n",
+        "  --json      {\"ok\":true,\"experiments\":E,\"tasks\":T}, or "
+        "{\"ok\":false,\"errors\":[...]}\n",
     .run = run,
 };

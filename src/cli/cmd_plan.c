@@ -49,7 +49,10 @@ static void add_plain_row(struct str *out, const struct experiment *experiment, 
     for (size_t i = first; i < task->argc; i++) {
         str_add(out, i > first ? " " : "");
         for (const char *at = task->argv[i]; *at; at++) {
-            if (*at == '\n') {
+            if (strncmp(at, PLAN_LINE_GUARD, strlen(PLAN_LINE_GUARD)) == 0) {
+                str_add(out, " && "); /* that is what it means */
+                at += strlen(PLAN_LINE_GUARD) - 1;
+            } else if (*at == '\n') {
                 str_add(out, "\\n");
             } else {
                 str_add_char(out, *at);
@@ -141,7 +144,7 @@ static int run(int argc, char **argv)
     int code = EXIT_DONE;
     bool stop = false;
     int option = 0;
-    while (!stop && (option = getopt_long(argc, argv, ":hn:e:", options, NULL)) != -1) {
+    while (!stop && (option = getopt_long(argc, argv, ":he:", options, NULL)) != -1) {
         switch (option) {
         case 's':
             load_add_set(&load, optarg);
@@ -157,7 +160,7 @@ static int run(int argc, char **argv)
             code = stop ? cli_usage_error(&cmd_plan, "--limit takes a number") : EXIT_DONE;
             break;
         case 'S':
-            has_seed = cli_parse_u64(optarg, INT64_MAX, &seed);
+            has_seed = cli_parse_u64(optarg, UINT64_MAX, &seed);
             stop = !has_seed;
             code = stop ? cli_usage_error(&cmd_plan, "--seed takes a number") : EXIT_DONE;
             break;
@@ -186,7 +189,7 @@ const struct cli_command cmd_plan = {
     .summary = "print the expanded tasks, one per line; runs nothing",
     .help = "Columns: experiment, task, parameters, command (tabs between them).\n\n"
             "  --json          one object a line: experiment, task, params, command\n"
-            "  -n, --limit N   only the first N tasks of each experiment\n"
+            "  --limit N       only the first N tasks of each experiment\n"
             "  -e, --experiment E   only this experiment\n"
             "  --seed S        instead of the recipe's seed\n"
             "  --set K=V       change the recipe before reading it\n",

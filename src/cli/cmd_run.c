@@ -2,7 +2,9 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/show.h"
+#include "cli/summary.h"
 #include "master/master.h"
+#include "master/place.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -75,7 +77,7 @@ static int parse_option(struct run_options *run, int option, char **argv)
         run->session.resume = optarg;
         return -1;
     case 'S':
-        if (!cli_parse_u64(optarg, INT64_MAX, &run->seed)) {
+        if (!cli_parse_u64(optarg, UINT64_MAX, &run->seed)) {
             return cli_usage_error(&cmd_run, "--seed takes a number");
         }
         run->session.seed = &run->seed;
@@ -139,6 +141,26 @@ static int parse(struct run_options *run, int argc, char **argv)
     return -1;
 }
 
+/* The nearest folder that exists where the state will be: its disk is the one that counts. */
+static void find_place(const char *state, struct str *out)
+{
+    if (state) {
+        str_add(out, state);
+    } else if (place_runs_folder(out, NULL) != ERR_OK) {
+        str_add(out, "/");
+    }
+    while (access(str_text(out), F_OK) != 0) {
+        char *slash = strrchr(out->text, '/');
+        if (!slash || slash == out->text) {
+            str_clear(out);
+            str_add(out, slash ? "/" : ".");
+            return;
+        }
+        *slash = '\0';
+        out->size = (size_t)(slash - out->text);
+    }
+}
+
 static void to_resources(const struct node_capacity *capacity, struct core_resources *out)
 {
     *out = (struct core_resources){.cpu_milli = capacity->cpu_milli,
@@ -185,6 +207,13 @@ static int run_session(const struct run_options *run, struct session *session,
         show_end(show, session, end, clock_mono_ms() - began_ms);
     }
     show_destroy(show);
+    if (kind == SHOW_QUIET && end == MASTER_DONE &&
+        core_workflow_state(session->core, 1) != WORKFLOW_SUCCEEDED) {
+        AUTO_STR struct str where = {0};
+        summary_add_where(&where, session);
+        cli_error(EXIT_WORK_FAILED, "the workflow %s: drover tasks --failed%s",
+                  cli_workflow_state(core_workflow_state(session->core, 1)), str_text(&where));
+    }
     return report_end(session, end, &err, !run->session.state);
 }
 
@@ -199,7 +228,9 @@ static int run(int argc, char **argv)
     AUTO_STR struct str difference = {0};
     int exit_code = parse(&run, argc, argv);
     if (exit_code < 0) {
-        node_detect("/", (uint32_t)run.slots, &capacity);
+        AUTO_STR struct str place = {0};
+        find_place(run.session.state, &place);
+        node_detect(str_text(&place), (uint32_t)run.slots, &capacity);
         to_resources(&capacity, &resources);
         run.session.node = &resources;
         run.session.difference = &difference;

@@ -25,6 +25,7 @@ struct show_options {
     bool failed_only;
     const char *experiment;
     bool follow;
+    int name_columns; /* of EXPERIMENT/INDEX, so that columns line up */
 };
 
 /* Common options; -1: go on. */
@@ -98,8 +99,7 @@ static bool list_one(void *context, const char *id, const char *folder)
         AUTO_STR struct str created = {0};
         clock_add_rfc3339(&created, session.created_ms);
         str_addf(&out, "%-24s %-10s %10" PRIu64 " of %-10" PRIu64 " %.19sZ\n", id,
-                 cli_workflow_state(core_workflow_state(session.core, WORKFLOW)), succeeded, tasks,
-                 str_text(&created));
+                 summary_state(&session, false), succeeded, tasks, str_text(&created));
     }
     cli_write(&out);
     session_release(&session);
@@ -208,7 +208,8 @@ static void add_task_json(struct str *out, const char *experiment, uint64_t inde
 }
 
 static void add_task_text(struct str *out, const char *experiment, uint64_t index,
-                          const struct core_task_view *task, const struct str *params)
+                          const struct core_task_view *task, const struct str *params,
+                          int name_columns)
 {
     AUTO_STR struct str duration = {0};
     AUTO_STR struct str reason = {0};
@@ -218,7 +219,9 @@ static void add_task_text(struct str *out, const char *experiment, uint64_t inde
     if (task->state != TASK_SUCCEEDED) {
         cli_add_outcome(&reason, task->outcome, task->code, NULL);
     }
-    str_addf(out, "%s/%-8" PRIu64 " %-10s %3" PRIu32 " %9s  %-20s %s\n", experiment, index,
+    AUTO_STR struct str name = {0};
+    str_addf(&name, "%s/%" PRIu64, experiment, index);
+    str_addf(out, "%-*s %-10s %3" PRIu32 " %9s  %-20s %s\n", name_columns, str_text(&name),
              cli_task_state(task->state), task->attempt, str_text(&duration), str_text(&reason),
              str_text(params));
 }
@@ -242,7 +245,7 @@ static void print_tasks(const struct session *session, uint32_t number,
         if (show->as_json) {
             add_task_json(&out, experiment->name, index, &task, &params);
         } else {
-            add_task_text(&out, experiment->name, index, &task, &params);
+            add_task_text(&out, experiment->name, index, &task, &params, show->name_columns);
         }
         if (out.size > WRITE_BYTES) {
             cli_write(&out);
@@ -270,6 +273,12 @@ static int run_tasks(int argc, char **argv)
         return code;
     }
     bool found = false;
+    for (size_t i = 0; i < session.recipe->experiment_count; i++) {
+        const struct experiment *experiment = &session.recipe->experiments[i];
+        int columns =
+            snprintf(NULL, 0, "%s/%" PRIu64, experiment->name, experiment->task_count - 1);
+        show.name_columns = columns > show.name_columns ? columns : show.name_columns;
+    }
     for (size_t i = 0; i < session.recipe->experiment_count; i++) {
         uint32_t number = recipe_order(session.recipe)[i];
         if (!show.experiment ||
@@ -327,6 +336,21 @@ static bool is_over(const struct show_options *show, const struct task_name *nam
     return over;
 }
 
+/* What rotation moved aside: the part before the newest. */
+static void print_older(const char *path)
+{
+    AUTO_STR struct str older = {0};
+    str_addf(&older, "%s.1", path);
+    AUTO_CLOSE int fd = open(str_text(&older), O_RDONLY | O_CLOEXEC);
+    char bytes[65536];
+    ssize_t got = 0;
+    while (fd >= 0 && (got = read(fd, bytes, sizeof bytes)) > 0) {
+        AUTO_STR struct str text = {0};
+        str_add_bytes(&text, bytes, (size_t)got);
+        cli_write(&text);
+    }
+}
+
 static int print_log(const char *path, const struct show_options *show,
                      const struct task_name *name, uint32_t number)
 {
@@ -334,6 +358,7 @@ static int print_log(const char *path, const struct show_options *show,
     if (fd < 0) {
         return cli_error(EXIT_WORK_FAILED, "%s: %s", path, strerror(errno));
     }
+    print_older(path);
     bool over = !show->follow;
     for (;;) {
         char bytes[65536];

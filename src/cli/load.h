@@ -10,6 +10,7 @@ struct load {
     size_t set_cap;
     struct recipe *recipe;
     char *folder; /* the recipe's */
+    bool as_json; /* mistakes as one JSON object on standard output */
 };
 
 void load_add_set(struct load *load, const char *set);

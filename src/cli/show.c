@@ -213,32 +213,32 @@ static void text_task(void *context, const struct master *master,
     place_add_log(&line, session->folder, name, event->task, event->attempt);
     if (show->failures == FAILURES_SHOWN) {
         str_add(&line, "\nfurther failures are not shown here: drover tasks --failed");
+        summary_add_where(&line, session);
     }
     say_line(show, &line);
 }
 
-static void text_experiment(void *context, const struct master *master, uint32_t experiment)
+static void text_experiment(void *context, const struct master *master, uint32_t experiment,
+                            const struct core_experiment_view *view)
 {
     struct show *show = context;
     if (show->kind == SHOW_LIVE) {
         return; /* the view shows it */
     }
     const struct session *session = master_session(master);
-    struct core_experiment_view view;
-    core_experiment_view(master_core(master), WORKFLOW, experiment, &view);
     AUTO_STR struct str line = {0};
     str_addf(&line, "%s: ", session->recipe->experiments[experiment].name);
-    if (!view.ended) {
-        str_addf(&line, "begins, %" PRIu64 " task%s", view.tasks, view.tasks == 1 ? "" : "s");
-    } else if (view.skipped > 0) {
+    if (!view->ended) {
+        str_addf(&line, "begins, %" PRIu64 " task%s", view->tasks, view->tasks == 1 ? "" : "s");
+    } else if (view->skipped > 0) {
         str_add(&line, "skipped, what it depends on failed");
     } else {
-        str_addf(&line, "ended, %" PRIu64 " succeeded", view.succeeded);
-        if (view.failed > 0) {
-            str_addf(&line, ", %" PRIu64 " failed", view.failed);
+        str_addf(&line, "ended, %" PRIu64 " succeeded", view->succeeded);
+        if (view->failed > 0) {
+            str_addf(&line, ", %" PRIu64 " failed", view->failed);
         }
-        if (view.cancelled > 0) {
-            str_addf(&line, ", %" PRIu64 " cancelled", view.cancelled);
+        if (view->cancelled > 0) {
+            str_addf(&line, ", %" PRIu64 " cancelled", view->cancelled);
         }
     }
     say_line(show, &line);
@@ -385,18 +385,17 @@ static void json_task(void *context, const struct master *master,
     json_end_line(show, &json);
 }
 
-static void json_experiment(void *context, const struct master *master, uint32_t experiment)
+static void json_experiment(void *context, const struct master *master, uint32_t experiment,
+                            const struct core_experiment_view *view)
 {
     struct show *show = context;
-    struct core_experiment_view view;
-    core_experiment_view(master_core(master), WORKFLOW, experiment, &view);
     struct json json;
     json_begin_line(show, &json, "experiment");
     json_key(&json, "experiment");
     json_text(&json, master_session(master)->recipe->experiments[experiment].name);
     json_key(&json, "ended");
-    json_bool(&json, view.ended);
-    summary_add_counts(&json, &view);
+    json_bool(&json, view->ended);
+    summary_add_counts(&json, view);
     json_end_line(show, &json);
 }
 
@@ -426,9 +425,10 @@ static void quiet_task(void *context, const struct master *master,
     (void)context, (void)master, (void)event;
 }
 
-static void quiet_experiment(void *context, const struct master *master, uint32_t experiment)
+static void quiet_experiment(void *context, const struct master *master, uint32_t experiment,
+                             const struct core_experiment_view *view)
 {
-    (void)context, (void)master, (void)experiment;
+    (void)context, (void)master, (void)experiment, (void)view;
 }
 
 /* --- making and ending

@@ -66,6 +66,27 @@ static void add_table(struct str *out, const struct session *session)
     }
 }
 
+void summary_add_where(struct str *out, const struct session *session)
+{
+    AUTO_STR struct str runs = {0};
+    if (place_runs_folder(&runs, NULL) == ERR_OK &&
+        strncmp(session->folder, str_text(&runs), runs.size) == 0 &&
+        session->folder[runs.size] == '/') {
+        str_addf(out, " %s", session->id);
+    } else {
+        str_addf(out, " --state %s", session->folder);
+    }
+}
+
+const char *summary_state(const struct session *session, bool stopped)
+{
+    enum core_workflow_state state = core_workflow_state(session->core, WORKFLOW);
+    if (state == WORKFLOW_RUNNING && (stopped || !place_is_locked(session->folder))) {
+        return "stopped";
+    }
+    return cli_workflow_state(state);
+}
+
 static void add_failures(struct str *out, const struct session *session)
 {
     size_t shown = 0;
@@ -93,7 +114,9 @@ static void add_failures(struct str *out, const struct session *session)
         }
     }
     if (shown > FAILURES_SHOWN) {
-        str_addf(out, "        and %zu more: drover tasks --failed\n", shown - FAILURES_SHOWN);
+        str_addf(out, "        and %zu more: drover tasks --failed", shown - FAILURES_SHOWN);
+        summary_add_where(out, session);
+        str_add_char(out, '\n');
     }
 }
 
@@ -110,9 +133,8 @@ void summary_add_text(struct str *out, const struct session *session, bool stopp
         tasks += view.tasks;
         succeeded += view.succeeded;
     }
-    enum core_workflow_state state = core_workflow_state(session->core, WORKFLOW);
-    str_addf(out, "\n%s: %" PRIu64 " of %" PRIu64 " tasks",
-             stopped ? "stopped" : cli_workflow_state(state), succeeded, tasks);
+    str_addf(out, "\n%s: %" PRIu64 " of %" PRIu64 " tasks", summary_state(session, stopped),
+             succeeded, tasks);
     if (elapsed_ms >= 0) {
         str_add(out, " in ");
         clock_add_duration(out, elapsed_ms);
@@ -143,6 +165,8 @@ void summary_add_json(struct json *json, const struct session *session)
     json_text(json, session->id);
     json_key(json, "state");
     json_text(json, cli_workflow_state(core_workflow_state(session->core, WORKFLOW)));
+    json_key(json, "active"); /* someone runs it now */
+    json_bool(json, place_is_locked(session->folder));
     json_key(json, "state_folder");
     json_text(json, session->folder);
     json_key(json, "seed");

@@ -162,7 +162,6 @@ static void advance(struct core *core, uint32_t number, int64_t now_ms, struct c
         }
     }
     dispatch_rebuild_ready(core);
-    dispatch_new_work(core);
     if (ended == workflow->experiment_count) {
         uint64_t fact = emit(core, out,
                              &(struct fact){.kind = FACT_ENDED,

@@ -1,8 +1,9 @@
 /* dispatch.c - which task goes to which node.
  *
- * Nodes that may have room wait in a first-in-first-out list; a node for which nothing was found is
- * parked until there is new work, so that an event costs what it changes and not the number of
- * nodes. Experiments with work stand in `ready`, in order of service.
+ * An event costs what it changes and not the number of nodes: nodes that may have room wait in a
+ * first-in-first-out list; one that has room but found no work is parked until there is new work;
+ * one that is full is in no list and opens again when something on it ends. Experiments that may
+ * hand out work stand in `ready`, in order of service.
  *
  * Short tasks are prefetched: a node may hold a few more than fit at once, so that a round trip is
  * not the limit. How many follows from how long the experiment's tasks have been taking; long ones
@@ -104,6 +105,12 @@ void dispatch_rebuild_ready(struct core *core)
             at--;
         }
         core->ready[at] = item;
+    }
+    /* other needs than before: what was full may have room now */
+    for (uint32_t n = 0; n < core->node_count; n++) {
+        if (core->nodes[n].joined) {
+            dispatch_node_open(core, n);
+        }
     }
 }
 
@@ -228,17 +235,41 @@ static void fill(struct core *core, uint32_t number, int64_t now_ms, struct core
     }
 }
 
-/* Every open node is filled and then parked: it opens again when something on it ends, or when
- * there is new work. */
+static bool any_work(const struct core *core, int64_t now_ms)
+{
+    for (size_t i = 0; i < core->ready_count; i++) {
+        if (has_work(core_experiment_at(core, core->ready[i].workflow, core->ready[i].experiment),
+                     now_ms)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_room_for_any(const struct core *core, const struct node *node)
+{
+    for (size_t i = 0; i < core->ready_count; i++) {
+        if (has_room(node, core_experiment_at(core, core->ready[i].workflow,
+                                              core->ready[i].experiment))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void dispatch(struct core *core, int64_t now_ms, struct core_out *out)
 {
     if (core->paused || core->term == 0) {
         return;
     }
-    while (core->open_head && core->ready_count > 0) {
+    while (core->open_head && any_work(core, now_ms)) {
         uint32_t number = core->open_head - 1;
         fill(core, number, now_ms, out);
-        park(core, number);
+        if (has_room_for_any(core, &core->nodes[number])) {
+            park(core, number);
+        } else {
+            dispatch_node_remove(core, number);
+        }
     }
 }
 

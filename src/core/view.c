@@ -96,7 +96,9 @@ static void lack_gpus(struct str *lack, const struct core_resources *need, uint3
 static void lack_amount(struct str *lack, double need, double best, const char *what)
 {
     if (need > best) {
-        str_addf(lack, "%s%.4g %s (there are %.4g)", lack->size ? ", " : "", need, what, best);
+        str_addf(lack, "%s%.10g %s (there are %.10g)", lack->size ? ", " : "",
+                 (double)(int64_t)(need * 100 + 0.5) / 100, what,
+                 (double)(int64_t)(best * 100 + 0.5) / 100);
     }
 }
 

@@ -1,10 +1,13 @@
 #include "master/carry.h"
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/mem.h"
 #include "master/outputs.h"
+#include "master/place.h"
 #include "recipe/plan.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,6 +255,24 @@ void carry_flush(struct carrier *carrier)
 /* --- effects -----------------------------------------------------------------------------------
  */
 
+/* Why an attempt could not start, or which output is missing, is worth keeping: it goes where the
+ * user will look for it. Best effort; the result stands without it. */
+static void note_in_log(struct carrier *carrier, const struct core_effect *effect,
+                        const char *detail)
+{
+    AUTO_STR struct str path = {0};
+    AUTO_STR struct str text = {0};
+    place_add_log(&path, carrier->session->folder,
+                  carrier->session->recipe->experiments[effect->id.experiment].name,
+                  effect->id.task, effect->id.attempt);
+    str_addf(&text, "drover: %s\n", detail);
+    AUTO_CLOSE int fd =
+        open(str_text(&path), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+        (void)!io_write_all(fd, str_text(&text), text.size, NULL);
+    }
+}
+
 static void describe(struct carrier *carrier, const struct core_effect *effect,
                      const Drover__Ended *report, struct pending *out)
 {
@@ -276,6 +297,9 @@ static void describe(struct carrier *carrier, const struct core_effect *effect,
         out->event.peak_rss_bytes = report->peak_rss_bytes;
         size_t size = report->detail ? strnlen(report->detail, DETAIL_BYTES_MAX) : 0;
         out->detail = size > 0 ? mem_strndup(report->detail, size) : NULL;
+        if (out->detail) {
+            note_in_log(carrier, effect, out->detail);
+        }
     }
 }
 
@@ -305,7 +329,7 @@ static void perform(struct carrier *carrier, struct pending *item)
         break;
     case EFFECT_EXPERIMENT:
         carrier->observer->experiment(carrier->observer->context, carrier->master,
-                                      effect->id.experiment);
+                                      effect->id.experiment, &item->experiment);
         break;
     case EFFECT_WORKFLOW:
         carrier->workflow_ended = true;
@@ -326,6 +350,9 @@ void carry_out(struct carrier *carrier, struct core_out *out, const Drover__Ende
             bool about = report && report->id->task == item.effect.id.task &&
                          report->id->experiment == item.effect.id.experiment;
             describe(carrier, &item.effect, about ? report : NULL, &item);
+        } else if (item.effect.kind == EFFECT_EXPERIMENT) {
+            core_experiment_view(carrier->core, item.effect.id.workflow, item.effect.id.experiment,
+                                 &item.experiment);
         }
         if (item.effect.after <= carrier->durable) {
             perform(carrier, &item);

@@ -12,7 +12,10 @@
 /* An effect that waits for its fact, with what the report said, for the observer. */
 struct pending {
     struct core_effect effect;
-    struct master_task_event event;
+    union {
+        struct master_task_event event;         /* EFFECT_TASK */
+        struct core_experiment_view experiment; /* EFFECT_EXPERIMENT, as it was then */
+    };
     char *detail;
 };
 

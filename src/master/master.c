@@ -261,8 +261,8 @@ static void read_signals(struct master *master)
         }
         master->signals++;
         if (master->signals == 1) {
-            note(master, "stopping: running tasks get 10 s to finish (again to stop at once); "
-                         "the state is kept");
+            note(master, "stopping: tasks are told to end (TERM) and killed after 10 s, or when "
+                         "you ask again; the state is kept");
             update_pause(master);
             send_stop(master, STOP_GRACE_MS);
         } else if (master->signals == 2) {

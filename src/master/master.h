@@ -40,7 +40,8 @@ struct master_observer {
     void (*begun)(void *context, const struct master *master);
     void (*note)(void *context, const char *text); /* a line for the user, said once */
     void (*task)(void *context, const struct master *master, const struct master_task_event *event);
-    void (*experiment)(void *context, const struct master *master, uint32_t experiment);
+    void (*experiment)(void *context, const struct master *master, uint32_t experiment,
+                       const struct core_experiment_view *view); /* as it was when it happened */
     void (*refresh)(void *context, const struct master *master);
 };
 

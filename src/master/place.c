@@ -228,6 +228,14 @@ enum err_code place_lock(const char *folder, int wait_ms, int *fd, struct err *e
     return ERR_OK;
 }
 
+bool place_is_locked(const char *folder)
+{
+    AUTO_STR struct str path = {0};
+    str_addf(&path, "%s/lock", folder);
+    AUTO_CLOSE int fd = open(str_text(&path), O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 void place_add_log(struct str *out, const char *folder, const char *experiment, uint64_t task,
                    uint32_t attempt)
 {

@@ -38,6 +38,9 @@ bool place_has_state(const char *folder, bool *strange);
  * says who. The descriptor is closed on exec and must stay open while the state is written. */
 MUST_USE enum err_code place_lock(const char *folder, int wait_ms, int *fd, struct err *err);
 
+/* True while some process holds FOLDER/lock, that is, while someone runs it. */
+bool place_is_locked(const char *folder);
+
 void place_add_log(struct str *out, const char *folder, const char *experiment, uint64_t task,
                    uint32_t attempt);
 void place_add_attempt(struct str *out, const char *folder, const char *experiment, uint64_t task,

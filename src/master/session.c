@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "master/fields.h"
 #include "master/place.h"
+#include "master/spec.h"
 #include "recipe/files.h"
 
 #include <errno.h>
@@ -78,45 +79,7 @@ static struct recipe *parse_source(const struct source *source, struct diag_list
     return recipe;
 }
 
-/* --- the core's view of a recipe -------------------------------------------------------------- */
-
-static void fill_needs(const struct hardware *hardware, bool ignore_hardware,
-                       struct core_resources *out)
-{
-    *out = (struct core_resources){.cpu_milli = ignore_hardware ? 1000 : hardware->cpu_milli};
-    if (ignore_hardware) {
-        return;
-    }
-    out->memory_bytes = hardware->memory_bytes;
-    out->disk_bytes = hardware->disk_bytes;
-    out->gpus = hardware->gpus;
-    if (hardware->gpu_kind) {
-        snprintf(out->gpu_kind, sizeof out->gpu_kind, "%s", hardware->gpu_kind);
-    }
-}
-
-static void define_workflow(struct core *core, const struct recipe *recipe, uint64_t seed,
-                            bool ignore_hardware)
-{
-    AUTO_FREE struct core_experiment_spec *specs =
-        mem_array(recipe->experiment_count, sizeof *specs);
-    for (size_t e = 0; e < recipe->experiment_count; e++) {
-        const struct experiment *from = &recipe->experiments[e];
-        specs[e] = (struct core_experiment_spec){.task_count = from->task_count,
-                                                 .workers = from->workers,
-                                                 .depends_on = from->depends_on,
-                                                 .depends_count = from->depends_count,
-                                                 .allow_failure = from->allow_failure,
-                                                 .retries = from->retries,
-                                                 .backoff_ms = from->backoff_ms,
-                                                 .max_failures = from->max_failures,
-                                                 .crash_limit = from->crash_limit};
-        fill_needs(&from->hardware, ignore_hardware, &specs[e].needs);
-    }
-    struct core_workflow_spec spec = {
-        .seed = seed, .experiments = specs, .experiment_count = recipe->experiment_count};
-    core_define(core, 1, &spec);
-}
+/* --- can this machine do it ------------------------------------------------------------------ */
 
 /* Whether this machine can ever run it all, asked of a core that is then thrown away. */
 static enum err_code check_needs(const struct session *session, const struct core_resources *node,
@@ -125,7 +88,7 @@ static enum err_code check_needs(const struct session *session, const struct cor
     struct core *core = core_create();
     struct core_out out = {0};
     AUTO_STR struct str lack = {0};
-    define_workflow(core, session->recipe, 0, session->ignore_hardware);
+    spec_define(core, session->recipe, 0, session->ignore_hardware);
     core_node_join(core, 0, node, 0, &out);
     int unmet = core_unmet_need(core, 1, &lack);
     core_out_release(&out);
@@ -152,10 +115,33 @@ static enum err_code check_images(const struct session *session, struct err *err
     return ERR_OK;
 }
 
+static enum err_code check_secrets(const struct session *session, struct err *err)
+{
+    for (size_t e = 0; e < session->recipe->experiment_count; e++) {
+        const struct experiment *experiment = &session->recipe->experiments[e];
+        for (size_t i = 0; i < experiment->secret_count; i++) {
+            const struct env_entry *secret = &experiment->secrets[i];
+            AUTO_STR struct str path = {0};
+            if (secret->file[0] != '/') {
+                str_addf(&path, "%s/", session->recipe_folder);
+            }
+            str_add(&path, secret->file);
+            if (access(str_text(&path), R_OK) != 0) {
+                return err_set(err, ERR_INVALID, "secret %s of experiment '%s': %s: %s",
+                               secret->name, experiment->name, str_text(&path), strerror(errno));
+            }
+        }
+    }
+    return ERR_OK;
+}
+
 static enum err_code check_machine(const struct session *session, const struct core_resources *node,
                                    struct err *err)
 {
     enum err_code code = check_images(session, err);
+    if (code == ERR_OK) {
+        code = check_secrets(session, err);
+    }
     return code == ERR_OK ? check_needs(session, node, err) : code;
 }
 
@@ -303,7 +289,7 @@ static enum err_code load_with_patience(struct session *session, struct err *err
     for (int i = 0; i < ATTEMPT_TRIES && (code == ERR_IO || code == ERR_QUOTA); i++) {
         core_destroy(session->core);
         session->core = core_create();
-        define_workflow(session->core, session->recipe, session->seed, session->ignore_hardware);
+        spec_define(session->core, session->recipe, session->seed, session->ignore_hardware);
         code = load_core(session->store, session->core, err);
     }
     return code;
@@ -366,13 +352,12 @@ static enum err_code make_new(struct session *session, const struct source *sour
         return code;
     }
     session->created_ms = clock_unix_ms();
-    session->recipe_folder = mem_strdup(source->folder);
     AUTO_STR struct str document = {0};
     record(session, source, &document);
     code = put_document(session->store, &document, err);
     if (code == ERR_OK) {
         session->core = core_create();
-        define_workflow(session->core, session->recipe, session->seed, session->ignore_hardware);
+        spec_define(session->core, session->recipe, session->seed, session->ignore_hardware);
     }
     return code;
 }
@@ -420,7 +405,8 @@ static enum err_code choose_folder(const struct session_options *options, struct
 }
 
 static enum err_code open_existing(const struct session_options *options, struct session *session,
-                                   const struct recipe *given, struct err *err)
+                                   const struct recipe *given, const char *given_folder,
+                                   struct err *err)
 {
     enum err_code code = place_lock(session->folder, LOCK_WAIT_MS, &session->lock_fd, err);
     if (code == ERR_OK) {
@@ -436,6 +422,15 @@ static enum err_code open_existing(const struct session_options *options, struct
     if (code == ERR_OK) {
         session->resumed = true;
         code = restore(session, &document, err);
+    }
+    if (code == ERR_OK && options->seed && *options->seed != session->seed) {
+        code = err_set(err, ERR_INVALID,
+                       "%s was begun with seed %llu; take another --state for another seed",
+                       session->folder, (unsigned long long)session->seed);
+    }
+    if (code == ERR_OK && given_folder) { /* the recipe may have moved with its folder */
+        free(session->recipe_folder);
+        session->recipe_folder = mem_strdup(given_folder);
     }
     return code == ERR_OK ? check_machine(session, options->node, err) : code;
 }
@@ -472,7 +467,8 @@ static enum err_code open_given(const struct session_options *options, struct se
     if (!recipe) {
         return err_set(err, ERR_INVALID, "%s: the recipe has mistakes", source->file);
     }
-    enum err_code code = exists ? open_existing(options, session, recipe, err) : ERR_NOT_FOUND;
+    enum err_code code =
+        exists ? open_existing(options, session, recipe, source->folder, err) : ERR_NOT_FOUND;
     if (code != ERR_NOT_FOUND) {
         recipe_destroy(recipe);
         return code;
@@ -482,6 +478,7 @@ static enum err_code open_given(const struct session_options *options, struct se
     session->seed = options->seed      ? *options->seed
                     : recipe->has_seed ? recipe->seed
                                        : rng_seed_from_system() >> 11;
+    session->recipe_folder = mem_strdup(source->folder);
     code = files_expand(recipe, source->folder, NULL, diags, err);
     if (code == ERR_OK) {
         code = check_machine(session, options->node, err);
@@ -506,7 +503,7 @@ enum err_code session_open(const struct session_options *options, struct session
     }
     if (code == ERR_OK) {
         code = options->recipe_file ? open_given(options, out, &source, exists, diags, err)
-                                    : open_existing(options, out, NULL, err);
+                                    : open_existing(options, out, NULL, NULL, err);
     }
     source_release(&source);
     if (code != ERR_OK) {

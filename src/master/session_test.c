@@ -149,7 +149,8 @@ static void test_bad_input_leaves_nothing_behind(void **state)
         "experiments: 3\n",
         "experiments:\n  one:\n    parameters: {f: {files: 'no/such/*'}}\n    command: cat {{f}}\n",
         "experiments:\n  one:\n    hardware: {gpu: k80}\n    command: echo\n",
-        "experiments:\n  one:\n    image: ubuntu\n    command: echo\n"};
+        "experiments:\n  one:\n    image: ubuntu\n    command: echo\n",
+        "experiments:\n  one:\n    secrets: {KEY: no/such/file}\n    command: echo\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct session session;
         struct err err = {0};
@@ -175,6 +176,26 @@ static void test_diagnoses_name_the_file_after_the_session_is_gone(void **state)
     assert_int_equal(strncmp(str_text(&text), options.recipe_file, strlen(options.recipe_file)), 0);
     str_release(&text);
     diag_release(&diags);
+}
+
+static void test_another_seed_for_the_same_state_is_refused(void **state)
+{
+    (void)state;
+    struct session session;
+    struct err err = {0};
+    struct diag_list diags = {0};
+    uint64_t seed = 6;
+    struct session_options options = {.recipe_file = in_folder("r.yaml"),
+                                      .state = in_folder("state"),
+                                      .node = &machine,
+                                      .seed = &seed};
+    write_recipe(recipe_text);
+    assert_int_equal(session_open(&options, &session, &diags, &err), ERR_OK);
+    assert_int_equal(session.seed, 6);
+    session_release(&session);
+    seed = 7;
+    assert_int_equal(session_open(&options, &session, &diags, &err), ERR_INVALID);
+    assert_non_null(strstr(err.text, "begun with seed 6"));
 }
 
 static void test_one_writer_at_a_time(void **state)
@@ -239,6 +260,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_input_leaves_nothing_behind, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(test_diagnoses_name_the_file_after_the_session_is_gone,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_another_seed_for_the_same_state_is_refused,
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_one_writer_at_a_time, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_a_strange_folder_is_not_touched, make_folder,

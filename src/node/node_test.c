@@ -87,10 +87,11 @@ static void test_signals_and_files_of_a_task_are_as_at_login(void **state)
 {
     struct testing *testing = *state;
     signal(SIGPIPE, SIG_IGN);
-    testing_do(
-        testing,
-        &(struct testing_order){
-            .script = "sed -n '/^Sig[BI]/p' /proc/self/status; ls /proc/self/fd; ulimit -c"});
+    testing_do(testing,
+               &(struct testing_order){
+                   /* bits of signals 32 and 33 are the C library's own: nobody can reset them */
+                   .script = "sed -n '/^Sig[BI]/{s/[18]\\(.......\\)$/0\\1/;p}' /proc/self/status; "
+                             "ls /proc/self/fd; ulimit -c"});
     signal(SIGPIPE, SIG_DFL);
     assert_log(testing, 0,
                "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"

@@ -261,7 +261,8 @@ static void require_varying(struct compiler *c, const struct part *part)
         char *word = arena_strndup(c->arena, part->word.text, part->word.size);
         const char *near = suggest_nearest(word, c->names, c->name_count);
         FAIL(c, part->word.at,
-             near ? "'%.40s' is not a parameter; did you mean %s?" : "'%.40s' is not a parameter",
+             near ? "'%.40s' is not a parameter (did you mean '%s'?)"
+                  : "'%.40s' is not a parameter",
              word, near);
     } else {
         FAIL(c, part->word.at, "this part mentions no parameter, so it can never change");
@@ -398,7 +399,7 @@ static void compile_pair(struct compiler *c, const struct ynode *key, const stru
     if (!find_name(c, key->text, key->size, &op.param)) {
         const char *near = suggest_nearest(key->text, c->names, c->name_count);
         diag_add(c->diags, key->line, key->column,
-                 near ? "'%.40s' is not a parameter; did you mean %s?"
+                 near ? "'%.40s' is not a parameter (did you mean '%s'?)"
                       : "'%.40s' is not a parameter",
                  key->text, near);
         c->failed = true;

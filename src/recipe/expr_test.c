@@ -152,7 +152,7 @@ static void test_mistakes_are_pointed_at(void **state)
 {
     (void)state;
     assert_refused("", 1, "missing here");
-    assert_refused("otp == sgd", 1, "did you mean opt");
+    assert_refused("otp == sgd", 1, "did you mean 'opt'");
     assert_refused("zzzzz == sgd", 1, "not a parameter");
     assert_refused("opt = sgd", 5, "write ==");
     assert_refused("opt == sgd && aug", 12, "write and");

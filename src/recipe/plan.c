@@ -82,8 +82,8 @@ static void fill_values(struct planner *planner, uint64_t index, uint32_t attemp
     builtins[RECIPE_TASK] = task_value(planner, index);
     builtins[RECIPE_INDEX] = number_value(planner, index);
     builtins[RECIPE_ATTEMPT] = number_value(planner, attempt);
-    builtins[RECIPE_OUTPUT] = text_value(or_else(context->output, "$DROVER_OUTPUT"));
-    builtins[RECIPE_CHECKPOINT] = text_value(or_else(context->checkpoint, "$DROVER_CHECKPOINT"));
+    builtins[RECIPE_OUTPUT] = text_value(or_else(context->output, "OUTPUT"));
+    builtins[RECIPE_CHECKPOINT] = text_value(or_else(context->checkpoint, "CHECKPOINT"));
     builtins[RECIPE_EXPERIMENT] = text_value(experiment->name);
     builtins[RECIPE_WORKFLOW] = text_value(or_else(context->workflow, ""));
     builtins[RECIPE_SEED] = number_value(planner, context->seed);
@@ -107,7 +107,7 @@ static char *render_script(struct planner *planner)
     str_clear(&planner->text);
     for (size_t i = 0; i < experiment->command_count; i++) {
         if (i > 0) {
-            str_add(&planner->text, "\ncase $? in 0) ;; *) exit ;; esac\n");
+            str_add(&planner->text, PLAN_LINE_GUARD);
         }
         template_render(experiment->commands[i], planner->values, &planner->text);
     }
@@ -138,11 +138,14 @@ static void plan_exec(struct planner *planner, struct plan_task *out)
             continue;
         }
         const struct value *value = &planner->values[slot];
-        if (value->kind != VALUE_ABSENT) {
+        bool is_off = value->kind == VALUE_BOOL && !value_is_true(value);
+        if (value->kind != VALUE_ABSENT && !is_off) {
             str_clear(&planner->text);
             str_add(&planner->text, "--");
             str_add(&planner->text, name);
             out->argv[out->argc++] = keep(planner);
+        }
+        if (value->kind != VALUE_ABSENT && value->kind != VALUE_BOOL) {
             out->argv[out->argc++] = arena_strndup(planner->arena, value->text, value->size);
         }
     }

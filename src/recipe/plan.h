@@ -7,7 +7,7 @@
 #include "recipe/recipe.h"
 
 /* What is not in the recipe: who and where. Folders are absolute; any may be NULL in `drover plan`
- * (then {{x.output}} reads "outputs/x" and {{output}} "$DROVER_OUTPUT"). */
+ * (then {{x.output}} reads "outputs/x", {{output}} "OUTPUT" and {{checkpoint}} "CHECKPOINT"). */
 struct plan_context {
     const struct recipe *recipe;
     uint64_t seed;
@@ -17,6 +17,10 @@ struct plan_context {
     const char *checkpoint;     /* or NULL */
     const char *recipe_folder;
 };
+
+/* Between the lines of a command list, in one shell: the first that fails ends it with its status.
+ */
+#define PLAN_LINE_GUARD "\ncase $? in 0) ;; *) exit ;; esac\n"
 
 struct plan_task {
     char **argv; /* NULL-terminated; in the arena */

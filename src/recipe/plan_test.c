@@ -118,11 +118,29 @@ static void test_a_plan_without_places_shows_what_stands_for_them(void **state)
     struct arena arena = {0};
     struct plan_task task;
     plan_task(&context, 1, 0, 1, &arena, &task);
-    assert_string_equal(task.argv[1], "$DROVER_OUTPUT");
+    assert_string_equal(task.argv[1], "OUTPUT");
     assert_string_equal(task.argv[2], "outputs/a");
     assert_string_equal(task.argv[3], "b/0");
     assert_string_equal(task.workdir, ".");
     assert_null(env_of(&task, "DROVER_OUTPUT"));
+    arena_release(&arena);
+    recipe_destroy(recipe);
+}
+
+static void test_a_boolean_flag_is_there_or_not_in_exec_too(void **state)
+{
+    (void)state;
+    struct recipe *recipe = good("experiments:\n  a:\n    parameters: {amp: [true, false]}\n"
+                                 "    exec: [p, '{{amp|flag}}', end]\n");
+    struct plan_context context = {.recipe = recipe};
+    struct arena arena = {0};
+    struct plan_task task;
+    plan_task(&context, 0, 0, 1, &arena, &task);
+    assert_int_equal(task.argc, 3);
+    assert_string_equal(task.argv[1], "--amp");
+    plan_task(&context, 0, 1, 1, &arena, &task);
+    assert_int_equal(task.argc, 2);
+    assert_string_equal(task.argv[1], "end");
     arena_release(&arena);
     recipe_destroy(recipe);
 }
@@ -262,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_figure_1_draws_in_its_range),
         cmocka_unit_test(test_a_task_knows_who_and_where_it_is),
         cmocka_unit_test(test_a_plan_without_places_shows_what_stands_for_them),
+        cmocka_unit_test(test_a_boolean_flag_is_there_or_not_in_exec_too),
         cmocka_unit_test(test_absent_parameters_leave_no_trace),
         cmocka_unit_test(test_lines_run_in_one_shell_until_one_fails),
         cmocka_unit_test(test_no_value_becomes_shell_syntax),

@@ -153,8 +153,8 @@ static struct template *compile(struct names *names, enum template_mode mode,
                                 const struct ynode *node)
 {
     names->at = node;
-    return template_compile(names->build->arena, mode, node->text, node->line, node->column,
-                            resolve, names, names->build->diags);
+    return template_compile(names->build->arena, mode, node->text, node->text_line,
+                            node->text_column, resolve, names, names->build->diags);
 }
 
 /* '' is an argument like any other; no command is none. */

@@ -285,6 +285,24 @@ static void test_unknown_placeholders_get_a_suggestion(void **state)
     str_release(&out);
 }
 
+static void test_mistakes_in_a_command_are_shown_where_they_stand(void **state)
+{
+    (void)state;
+    bad("experiments:\n"
+        "  a:\n"
+        "    command: |\n"
+        "\n"
+        "      echo one\n"
+        "      echo {{zzzz}}\n"
+        "  b:\n"
+        "    command: \"echo {{zzzz}}\"\n"
+        "  c:\n"
+        "    command: echo {{zzzz}}\n",
+        "r.yaml:6:12: {{zzzz}}: no such name (a literal {{ is written {{{{)\n"
+        "r.yaml:8:20: {{zzzz}}: no such name (a literal {{ is written {{{{)\n"
+        "r.yaml:10:19: {{zzzz}}: no such name (a literal {{ is written {{{{)\n");
+}
+
 static void test_set_changes_keys_and_fixes_parameters(void **state)
 {
     (void)state;
@@ -401,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_a_cycle_is_named),
         cmocka_unit_test(test_outputs_of_others_need_a_dependency),
         cmocka_unit_test(test_unknown_placeholders_get_a_suggestion),
+        cmocka_unit_test(test_mistakes_in_a_command_are_shown_where_they_stand),
         cmocka_unit_test(test_set_changes_keys_and_fixes_parameters),
         cmocka_unit_test(test_identity_is_the_meaning_of_the_recipe),
         cmocka_unit_test(test_hostile_recipes_are_refused_in_time),

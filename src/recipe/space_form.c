@@ -221,7 +221,7 @@ static bool check_keys(const struct ynode *mapping, const char *form, struct dia
             }
             const char *near = suggest_nearest(key->text, names, KEY_COUNT);
             diag_add(diags, key->line, key->column,
-                     near ? "unknown key '%.60s'; did you mean %s?" : "unknown key '%.60s'",
+                     near ? "unknown key '%.60s' (did you mean '%s'?)" : "unknown key '%.60s'",
                      key->text, near);
             ok = false;
         } else if (known->form && form && strcmp(known->form, form) != 0) {

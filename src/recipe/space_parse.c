@@ -89,7 +89,7 @@ static bool find_param(const struct space_parser *p, const struct ynode *node, s
     const char *text = node->kind == YNODE_SCALAR ? node->text : "";
     const char *near = suggest_nearest(text, p->names, p->space->param_count);
     diag_add(p->diags, node->line, node->column,
-             near ? "zip: '%.60s' is not a parameter; did you mean %s?"
+             near ? "zip: '%.60s' is not a parameter (did you mean '%s'?)"
                   : "zip: '%.60s' is not a parameter",
              text, near);
     return false;

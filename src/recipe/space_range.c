@@ -78,7 +78,7 @@ static bool read_sampling(struct range_reading *r)
     }
     const char *near = suggest_nearest(text, names, sizeof names / sizeof names[0]);
     diag_add(r->diags, node->line, node->column,
-             near ? "sampling must be uniform, log, normal or integer; did you mean %s?"
+             near ? "sampling must be uniform, log, normal or integer (did you mean '%s'?)"
                   : "sampling must be uniform, log, normal or integer",
              near);
     return false;

@@ -60,7 +60,7 @@ static struct place place_of(const struct builder *builder, size_t offset)
     for (size_t i = 0; i < offset; i++) {
         if (builder->text[i] == '\n') {
             place.line++;
-            place.column = (int)(offset - i);
+            place.column = builder->column + (int)(offset - i) - 1;
         }
     }
     return place;
@@ -112,7 +112,7 @@ static void resolve_name(struct builder *builder, struct segment *segment)
     }
     segment->slot = 0;
     if (suggestion) {
-        FAIL(builder, segment->offset, "{{%s}}: no such name; did you mean '%s'?", segment->name,
+        FAIL(builder, segment->offset, "{{%s}}: no such name (did you mean '%s'?)", segment->name,
              suggestion);
     } else {
         FAIL(builder, segment->offset, "{{%s}}: no such name (a literal {{ is written {{{{)",

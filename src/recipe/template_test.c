@@ -288,8 +288,8 @@ static void test_a_place_that_cannot_be_quoted_is_refused(void **state)
     (void)state;
     static const struct refusal cases[] = {
         {"echo `{{lr}}`", "f:3:11: {{lr}} is in backticks"},
-        {"echo\n  # {{lr}}", "f:4:5: {{lr}} is in a comment"},
-        {"cat <<E\n{{lr}}\nE", "f:4:1: {{lr}} is in a here-document"},
+        {"echo\n  # {{lr}}", "f:4:9: {{lr}} is in a comment"},
+        {"cat <<E\n{{lr}}\nE", "f:4:5: {{lr}} is in a here-document"},
         {"cat <<-'E'\n\t{{lr}}\n\tE", "is in a here-document"},
         {"cat <<A <<B\nA\n{{lr}}\nB", "is in a here-document"},
         {"echo ${x:-{{lr}}}", "is in ${...}"},
@@ -404,7 +404,7 @@ static void test_mistakes_in_placeholders_are_told(void **state)
 {
     (void)state;
     static const struct refusal cases[] = {
-        {"a {{nam}}", "f:3:7: {{nam}}: no such name; did you mean 'name'?"},
+        {"a {{nam}}", "f:3:7: {{nam}}: no such name (did you mean 'name'?)"},
         {"a {{zzzzzzzz}}", "no such name (a literal {{ is written {{{{)"},
         {"a {{lr", "f:3:7: {{ without }}"},
         {"a {{lr\n}}", "{{ without }}"},
@@ -414,7 +414,7 @@ static void test_mistakes_in_placeholders_are_told(void **state)
         {"a {{lr|up}}", "unknown filter 'up'"},
         {"a {{lr|}}", "unknown filter ''"},
         {"a\n\n b {{lrr}} {{zzzzzzzz}}",
-         "f:5:4: {{lrr}}: no such name; did you mean 'lr'?\nf:5:12"},
+         "f:5:8: {{lrr}}: no such name (did you mean 'lr'?)\nf:5:16"},
     };
     REFUSES(TEMPLATE_SHELL, cases);
     REFUSES(TEMPLATE_PLAIN, cases);

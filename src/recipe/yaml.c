@@ -36,6 +36,9 @@ struct reader {
     struct ynode *root;
     bool failed; /* a diagnosis was made: no tree comes out */
     bool stop;   /* and reading on makes no sense */
+    size_t
+        cursor_line; /* from 0; where `cursor` stands: events come in order, so it only moves on */
+    size_t cursor;
 };
 
 static void fail_at(struct reader *reader, yaml_mark_t mark, const char *text)
@@ -156,6 +159,39 @@ static void check_key(struct reader *reader, const struct ynode *node, yaml_mark
     }
 }
 
+/* How far the text below a block scalar's | is indented. */
+static int indentation_below(struct reader *reader, size_t line)
+{
+    while (reader->cursor_line <= line && reader->cursor < reader->size) {
+        const char *at = reader->text + reader->cursor;
+        const char *end = memchr(at, '\n', reader->size - reader->cursor);
+        reader->cursor = end ? (size_t)(end - reader->text) + 1 : reader->size;
+        reader->cursor_line++;
+    }
+    size_t at = reader->cursor;
+    size_t spaces = 0;
+    while (at < reader->size && (reader->text[at] == ' ' || reader->text[at] == '\n')) {
+        spaces = reader->text[at] == '\n' ? 0 : spaces + 1;
+        at++;
+    }
+    return (int)spaces;
+}
+
+/* So that a mistake inside a command is shown where it stands. The lines of a folded (>) text are
+ * no longer where they were: its mistakes are shown from its beginning on. */
+static void find_text(struct reader *reader, const yaml_event_t *event, struct ynode *node)
+{
+    node->text_line = node->line;
+    node->text_column = node->column;
+    if (event->data.scalar.style == YAML_LITERAL_SCALAR_STYLE) {
+        node->text_line++;
+        node->text_column = indentation_below(reader, event->start_mark.line) + 1;
+    } else if (event->data.scalar.style == YAML_SINGLE_QUOTED_SCALAR_STYLE ||
+               event->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE) {
+        node->text_column++;
+    }
+}
+
 static void on_scalar(struct reader *reader, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
@@ -164,10 +200,14 @@ static void on_scalar(struct reader *reader, const yaml_event_t *event)
         fail_at(reader, event->start_mark, "a NUL byte is not allowed");
         size = strlen(text);
     }
+    if (memchr(text, '\1', size)) { /* stands for folders between master and node */
+        fail_at(reader, event->start_mark, "the control character U+0001 is not allowed");
+    }
     struct ynode *node = new_node(reader, YNODE_SCALAR, event->start_mark);
     node->text = arena_strndup(reader->arena, text, size);
     node->size = size;
     node->type = scalar_type(reader, event, text);
+    find_text(reader, event, node);
     yaml_weigh(node);
     if (at_key(reader)) {
         check_key(reader, node, event->start_mark);

@@ -45,6 +45,8 @@ struct ynode {
     enum ynode_type type; /* scalars only */
     int line;             /* from 1 */
     int column;           /* from 1 */
+    int text_line;        /* where the text itself begins: past a quote, or below a | */
+    int text_column;
     const char *text;     /* scalar: its text, NUL-terminated, no NUL inside */
     size_t size;          /* scalar: bytes of text */
     size_t count;         /* items, or pairs */
