@@ -15,7 +15,7 @@ VALUES = [
     "'\"'\"'; touch PWNED #", "\\`touch PWNED\\`", "<(x)", "$((1+1))", "&", "^", "(", ")", "<", ">",
     "*", "?", "[a-z]", "~", "~root", "#", "# not a comment", "!", "!!", "a=b", "-n", "--help", "-",
     "%s%n", "{a,b}", "{{v}}", "}}", "{{", "\t", "tab\there", "\n", "line\n", "\nline", "a\n\nb",
-    "\r\n", "é ü 漢字 🐄", "\u2028", "\u00a0", "\ufeff", "\x01", "\x1b[31m", "\x7f",
+    "\r\n", "é ü 漢字 🐄", "\u2028", "\u00a0", "\ufeff", "\x1b[31m", "\x7f",
     "x" * 5000, "0", "007", "1e3", "true", "null", "EOF", "a/b/../c",
 ]
 
@@ -147,14 +147,11 @@ END
 check "raw opts out" "$DROVER" run raw.yaml --state raw
 check_equal "and then the value is syntax" $'1\ntwo' "$("$DROVER" logs a/0 --state raw)"
 
-# Control characters are no secret signs to drover itself.
+# Between master and node \x01 marks the folders that only the node knows; a value that looks like such a mark is
+# still only a value.
 cat >signs.yaml <<'END'
 experiments:
   a: {parameters: {v: ["\x01OUTPUT\x01"]}, exec: [printf, "%s", "{{v}}"]}
 END
-t_run "$DROVER" run signs.yaml --state signs
-case $t_status in
-0) check_equal "a control character arrives as it is" $'\x01OUTPUT\x01' \
-    "$("$DROVER" logs a/0 --state signs)" ;;
-*) check_equal "a control character is refused" 2 "$t_status" ;;
-esac
+check "a value that looks like a mark of ours" "$DROVER" run signs.yaml --state signs
+check_equal "arrives as it is" $'\x01OUTPUT\x01' "$("$DROVER" logs a/0 --state signs)"

@@ -72,17 +72,25 @@ experiments:
     command: >-
       test -n "$API_KEY" && echo "${#API_KEY} letters" &&
       for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr '\0' ' '; echo; done >cmdlines
-  bad: {secrets: {API_KEY: nokey.txt}, command: "true"}
 END
-check_exit 1 "secrets come from files" "$DROVER" run secret.yaml --state secret
+check "secrets come from files" "$DROVER" run secret.yaml --state secret
 check_equal "the task has it" "${#secret} letters" "$("$DROVER" logs a/0 --state secret)"
 check_equal "no command line of any process has it" 0 "$(grep -c "$secret" cmdlines)"
 check_equal "nothing in the state has it" "" "$(grep -rl "$secret" secret)"
 check_equal "nor did drover print it" 0 "$(grep -c "$secret" "$T/harness/out")"
-grep -q 'bad/0: could not start: secret API_KEY: .*No such file' "$T/harness/out"
-check_equal "a secret that is not there is named" 0 $?
-check_output "also later, to who asks for the log" 'secret API_KEY: .*No such file' \
-    "$DROVER" logs bad/0 --state secret
+sed 's/key\.txt/nokey.txt/' secret.yaml >nosecret.yaml
+check_exit 2 "a secret that is not there is refused at once" \
+    "$DROVER" run nosecret.yaml --state nosecret
+check_output "and named" 'API_KEY.*nokey.txt: No such file' \
+    "$DROVER" run nosecret.yaml --state nosecret
+check_equal "and nothing is made" 0 "$(find . -name nosecret | wc -l)"
+cat >start.yaml <<'END'
+experiments:
+  a: {exec: [no-such-program]}
+END
+check_exit 1 "a program that is not there is a failure" "$DROVER" run start.yaml --state start
+check_output "which the log explains, also later" 'no-such-program: no such program' \
+    "$DROVER" logs a/0 --state start
 
 # ---- logs -------------------------------------------------------------------------------------
 

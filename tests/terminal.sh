@@ -34,7 +34,7 @@ check_equal "is drawn over itself" "" "$(rows_twice wide)"
 check_equal "more than ten times" 1 "$(($(grep -c '^----$' wide/frames) > 10))"
 check_equal "and stays once, full, at the end" "prepare a_rather_long_name flaky" \
     "$(awk '/█/ && !/░/ { print $1 }' wide/all | paste -sd ' ')"
-check_output "before the summary" '^succeeded: 33 of 36 tasks in ' tail -n 3 wide/all
+check_output "before the summary" '^succeeded: 33 of 36 tasks succeeded in ' tail -n 3 wide/all
 check_output "with its table" '^a_rather_long_name +10 +10 +0' cat wide/all
 check_equal "the cursor is left visible" 0 "$(grep -c $'\033\\[?25l' wide/raw)"
 

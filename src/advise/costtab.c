@@ -265,6 +265,7 @@ enum err_code costtab_make(const struct curve_set *set, const struct stabilise_r
     struct costtab table = {0};
     enum err_code code = add_rows(set, results, options, &table, err);
     if (code == ERR_OK) {
+        CHECK(table.rows);
         qsort(table.rows, table.count, sizeof *table.rows, compare_rows);
         code = pick_baseline(&table, options, err);
     }

@@ -134,6 +134,7 @@ enum err_code curve_set_add(struct curve_set *set, const struct curve_key *key,
     if (code != ERR_OK) {
         return code;
     }
+    CHECK(curve);
     VEC_PUSH(curve->points, curve->count, curve->cap) = *point;
     set->point_count++;
     return ERR_OK;

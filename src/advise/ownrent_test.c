@@ -63,7 +63,7 @@ static void test_power_and_a_short_life_may_keep_it_from_paying(void **state)
     (void)state;
     struct ownrent_rent rent = rented(41, 3);
     struct ownrent_own own = {
-        .price_micro = 800 * unit, .lifetime_hours = 300, .watts = 250, .job_s = 45 * 60};
+        .price_micro = 800 * unit, .lifetime_hours = 300, .watts = 250, .job_s = 2700};
     struct ownrent_answer answer;
     assert_int_equal(ownrent_compare(&own, &rent, 200000, &answer, NULL), ERR_OK);
     assert_int_equal(answer.own_job_micro, 37500); /* 0.1875 kWh at 0.20 */

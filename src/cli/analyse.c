@@ -1,5 +1,6 @@
 #include "cli/analyse.h"
 
+#include "base/csv.h"
 #include "base/io.h"
 #include "base/mem.h"
 
@@ -14,12 +15,12 @@
 
 enum { PLOT_ROWS = 18, PLOT_COLUMNS = 78, PLOT_COLUMNS_MAX = 110 };
 
-static int read_files(const struct analyse *analyse, struct curve_set *set)
+static int read_files(const struct analyse *analyse, struct curve_set *set,
+                      struct curve_counts *counts)
 {
-    struct curve_counts counts = {0};
     for (size_t i = 0; i < analyse->file_count; i++) {
         struct err err;
-        if (curve_files_read(analyse->files[i], &analyse->columns, set, &counts, &err) != ERR_OK) {
+        if (curve_files_read(analyse->files[i], &analyse->columns, set, counts, &err) != ERR_OK) {
             return cli_error(EXIT_USAGE, "%s", err.text);
         }
     }
@@ -31,9 +32,9 @@ static int read_files(const struct analyse *analyse, struct curve_set *set)
     for (size_t i = 0; i < set->count; i++) {
         repeated += set->runs[i].repeated;
     }
-    if (counts.skipped > 0) {
+    if (counts->skipped > 0) {
         fprintf(stderr, "drover: %zu points without a usable metric were passed over\n",
-                counts.skipped);
+                counts->skipped);
     }
     if (repeated > 0) {
         fprintf(stderr, "drover: %zu points repeat a step; of each the last was taken\n", repeated);
@@ -61,7 +62,7 @@ static void judge(const struct analyse *analyse, struct analysed *out)
 int analyse_read(const struct analyse *analyse, struct analysed *out)
 {
     *out = (struct analysed){0};
-    int code = read_files(analyse, &out->set);
+    int code = read_files(analyse, &out->set, &out->counts);
     if (code == EXIT_DONE) {
         judge(analyse, out);
     }
@@ -73,6 +74,30 @@ void analysed_release(struct analysed *analysed)
     curve_set_release(&analysed->set);
     free(analysed->results);
     free(analysed->groups);
+}
+
+int analyse_read_table(const struct analyse *analyse, struct csv **out)
+{
+    const char *path = analyse->files[0];
+    AUTO_STR struct str text = {0};
+    struct err err;
+    if (analyse->file_count != 1) {
+        return cli_usage_error(&cmd_analyse, "one table, please");
+    }
+    if (io_read_file(path, CURVE_FILE_BYTES_MAX, &text, &err) != ERR_OK ||
+        csv_parse(path, str_text(&text), text.size, out, &err) != ERR_OK) {
+        return cli_error(EXIT_USAGE, "%s", err.text);
+    }
+    return EXIT_DONE;
+}
+
+int analyse_table_error(const struct analyse *analyse, const struct err *err)
+{
+    const char *path = analyse->files[0];
+    if (strncmp(err->text, path, strlen(path)) == 0) {
+        return cli_error(EXIT_USAGE, "%s", err->text); /* csv_number has named it */
+    }
+    return cli_error(EXIT_USAGE, "%s: %s", path, err->text);
 }
 
 static int terminal_columns(void)

@@ -39,10 +39,12 @@ struct analyse {
 int analyse_stabilise(const struct analyse *analyse);
 int analyse_cost(const struct analyse *analyse);
 int analyse_own(const struct analyse *analyse);
+int analyse_map(const struct analyse *analyse);
 
 /* The curves of all files and what the detectors say of them. */
 struct analysed {
     struct curve_set set;
+    struct curve_counts counts;
     struct stabilise_result *results; /* of each run */
     struct stabilise_group *groups;   /* of each type and batch, in the set's order */
     size_t group_count;
@@ -51,6 +53,12 @@ struct analysed {
 /* EXIT_DONE, or has printed why not. Release in either case. */
 int analyse_read(const struct analyse *analyse, struct analysed *out);
 void analysed_release(struct analysed *analysed);
+
+/* The one CSV file of own and map: EXIT_DONE, or has printed why not. */
+struct csv;
+int analyse_read_table(const struct analyse *analyse, struct csv **out);
+/* Prints what is wrong with it, with the file's name in front, and returns EXIT_USAGE. */
+int analyse_table_error(const struct analyse *analyse, const struct err *err);
 
 /* Draws to the file --svg names and, with --plot, to `text`; a failure to write is printed. */
 struct draw_target analyse_target(const struct analyse *analyse, struct str *svg, struct str *text);

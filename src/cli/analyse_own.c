@@ -1,7 +1,6 @@
 /* drover analyse own: a table of machines, each bought or rented, and where buying breaks even. */
 #include "advise/ownrent.h"
 #include "base/csv.h"
-#include "base/io.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/analyse.h"
@@ -210,22 +209,17 @@ static int show(const struct analyse *analyse, const struct offers *offers)
 
 int analyse_own(const struct analyse *analyse)
 {
-    const char *path = analyse->files[0];
-    AUTO_STR struct str text = {0};
-    struct csv *csv = NULL;
     struct offers offers = {0};
+    struct csv *csv = NULL;
+    int code = analyse_read_table(analyse, &csv);
     struct err err;
-    int exit_code = EXIT_DONE;
-    if (io_read_file(path, CURVE_FILE_BYTES_MAX, &text, &err) != ERR_OK ||
-        csv_parse(path, str_text(&text), text.size, &csv, &err) != ERR_OK) {
-        exit_code = cli_error(EXIT_USAGE, "%s", err.text);
-    } else if (read_offers(csv, &offers, &err) != ERR_OK) {
-        const char *prefix = strncmp(err.text, path, strlen(path)) == 0 ? "" : path;
-        exit_code = cli_error(EXIT_USAGE, "%s%s%s", prefix, prefix[0] ? ": " : "", err.text);
-    } else {
-        exit_code = show(analyse, &offers);
+    if (code == EXIT_DONE && read_offers(csv, &offers, &err) != ERR_OK) {
+        code = analyse_table_error(analyse, &err);
+    }
+    if (code == EXIT_DONE) {
+        code = show(analyse, &offers);
     }
     free(offers.items);
     csv_destroy(csv);
-    return exit_code;
+    return code;
 }

@@ -163,13 +163,12 @@ static int show(const struct analyse *analyse, const struct analysed *analysed)
         }
     }
     add_groups(analyse, analysed, &out);
-    const char *metric = analyse->columns.names[ROLE_METRIC];
     struct draw_target target = analyse_target(analyse, &svg, &out);
     if (target.text) {
         str_add_char(&out, '\n');
     }
     if (target.text || target.svg) {
-        draw_curves(&target, set, analysed->groups, metric ? metric : "metric");
+        draw_curves(&target, set, analysed->groups, analysed->counts.metric);
     }
     cli_write(&out);
     return analyse_write_svg(analyse, &svg);

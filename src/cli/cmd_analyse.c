@@ -1,4 +1,4 @@
-/* drover analyse stabilise|cost|own: options and dispatch. */
+/* drover analyse stabilise|cost|own|map: options and dispatch. */
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "cli/analyse.h"
@@ -77,21 +77,22 @@ static int bad_value(const char *option, const char *value, const char *wanted)
     return cli_usage_error(&cmd_analyse, "--%s %s: %s", option, value, wanted);
 }
 
-/* TYPE=AMOUNT an hour. The type is cut off inside argv. */
+/* TYPE=AMOUNT an hour, or the amount alone for runs without a type. The type is cut off inside
+ * argv. */
 static int add_price(struct analyse *analyse, char *text)
 {
     char *equals = strrchr(text, '=');
     int64_t micro = 0;
     struct err err;
-    if (!equals || equals == text) {
+    if (money_parse(equals ? equals + 1 : text, &micro, &err) != ERR_OK) {
         return bad_value("price", text, "write TYPE=AMOUNT, the price of an hour");
     }
-    if (money_parse(equals + 1, &micro, &err) != ERR_OK) {
-        return bad_value("price", text, err.text);
+    const char *type = equals ? text : "";
+    if (equals) {
+        *equals = '\0';
     }
-    *equals = '\0';
     VEC_PUSH(analyse->prices, analyse->price_count, analyse->price_cap) = (struct costtab_price){
-        .type = text, .price_hour_micro = micro, .billing = {.granule_s = 1}};
+        .type = type, .price_hour_micro = micro, .billing = {.granule_s = 1}};
     return EXIT_DONE;
 }
 
@@ -258,11 +259,13 @@ static int dispatch(const char *what, const struct analyse *analyse)
         return analyse_cost(analyse);
     }
     if (strcmp(what, "own") == 0) {
-        return analyse->file_count == 1 ? analyse_own(analyse)
-                                        : cli_usage_error(&cmd_analyse, "one table, please");
+        return analyse_own(analyse);
     }
-    static const char *const known[] = {"stabilise", "cost", "own"};
-    const char *near = suggest_nearest(what, known, 3);
+    if (strcmp(what, "map") == 0) {
+        return analyse_map(analyse);
+    }
+    static const char *const known[] = {"stabilise", "cost", "own", "map"};
+    const char *near = suggest_nearest(what, known, 4);
     return near ? cli_usage_error(&cmd_analyse, "no analysis '%s' (did you mean '%s'?)", what, near)
                 : cli_usage_error(&cmd_analyse, "no analysis '%s'", what);
 }
@@ -274,7 +277,7 @@ static int run(int argc, char **argv)
     if (code == EXIT_DONE) {
         int left = argc - optind;
         if (left < 1) {
-            code = cli_usage_error(&cmd_analyse, "which analysis: stabilise, cost or own?");
+            code = cli_usage_error(&cmd_analyse, "which analysis: stabilise, cost, own or map?");
         } else if (left < 2) {
             code = cli_usage_error(&cmd_analyse, "which file?");
         } else {
@@ -291,11 +294,12 @@ static int run(int argc, char **argv)
 
 const struct cli_command cmd_analyse = {
     .name = "analyse",
-    .arguments = "stabilise|cost|own FILE... [options]",
+    .arguments = "stabilise|cost|own|map FILE... [options]",
     .summary = "when did training stop paying, what did it cost, is owning cheaper",
     .help = "  stabilise   the step from which on each learning curve stays within the tolerance\n"
             "  cost        time, speed-up, metric and cost to that step, per type and batch\n"
-            "  own         buy or rent: cost of a job and the break-even point\n\n"
+            "  own         buy or rent: cost of a job and the break-even point\n"
+            "  map         set-ups by time and cost, with the Pareto front\n\n"
             "  --goal maximize|minimize   is more of the metric better (default) or less?\n"
             "  --tolerance SHARE   of the curve's range (default 0.03)\n"
             "  --online            also: the step at which training could have been stopped\n"

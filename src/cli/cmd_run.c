@@ -188,13 +188,20 @@ static int report_end(const struct session *session, enum master_end end, const 
                                                                        : EXIT_WORK_FAILED;
 }
 
+/* One that can move its cursor. */
+static bool is_lively_terminal(void)
+{
+    const char *kind = getenv("TERM");
+    return isatty(STDOUT_FILENO) == 1 && kind && strcmp(kind, "dumb") != 0;
+}
+
 static int run_session(const struct run_options *run, struct session *session,
                        const struct node_capacity *capacity)
 {
-    enum show_kind kind = run->as_json                                ? SHOW_JSON
-                          : run->quiet                                ? SHOW_QUIET
-                          : !run->plain && isatty(STDOUT_FILENO) == 1 ? SHOW_LIVE
-                                                                      : SHOW_PLAIN;
+    enum show_kind kind = run->as_json                          ? SHOW_JSON
+                          : run->quiet                          ? SHOW_QUIET
+                          : !run->plain && is_lively_terminal() ? SHOW_LIVE
+                                                                : SHOW_PLAIN;
     struct show *show = show_create(kind, capacity->cpu_milli / 1000);
     struct master_options master = {.session = session,
                                     .capacity = capacity,

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORKFLOW = 1, WRITE_BYTES = 1 << 16 };
+enum { WORKFLOW = 1, WRITE_BYTES = 1 << 16, SHOW_AGAIN = -1 };
 
 struct show_options {
     const char *state;
@@ -61,8 +61,9 @@ static int parse(const struct cli_command *command, struct show_options *show, i
             return cli_bad_option(command, option, argv);
         }
     }
-    if (argc - optind > 1) {
-        return cli_usage_error(command, "one name, please");
+    if (argc - optind > 1 || (command == &cmd_list && argc > optind)) {
+        return cli_usage_error(command,
+                               command == &cmd_list ? "it takes no name" : "one name, please");
     }
     show->run = optind < argc ? argv[optind] : NULL;
     return -1;
@@ -260,6 +261,14 @@ static void print_tasks(const struct session *session, uint32_t number,
     arena_release(&arena);
 }
 
+static void print_heading(const struct show_options *show)
+{
+    AUTO_STR struct str out = {0};
+    str_addf(&out, "%-*s %-10s %3s %9s  %-20s %s\n", show->name_columns, "task", "state", "try",
+             "time", "reason", "parameters");
+    cli_write(&out);
+}
+
 static int run_tasks(int argc, char **argv)
 {
     struct show_options show = {0};
@@ -278,6 +287,9 @@ static int run_tasks(int argc, char **argv)
         int columns =
             snprintf(NULL, 0, "%s/%" PRIu64, experiment->name, experiment->task_count - 1);
         show.name_columns = columns > show.name_columns ? columns : show.name_columns;
+    }
+    if (!show.as_json) {
+        print_heading(&show);
     }
     for (size_t i = 0; i < session.recipe->experiment_count; i++) {
         uint32_t number = recipe_order(session.recipe)[i];
@@ -398,7 +410,13 @@ static int show_log(const struct show_options *show, const struct task_name *nam
     core_task_view(session.core, WORKFLOW, number, name->index, &task);
     AUTO_STR struct str path = {0};
     place_add_log(&path, session.folder, name->experiment, name->index, task.attempt);
+    bool may_begin = task.state < TASK_SUCCEEDED && place_is_locked(session.folder);
     session_release(&session);
+    bool has_begun = task.attempt > 0 && access(str_text(&path), F_OK) == 0;
+    if (!has_begun && show->follow && may_begin) {
+        usleep(200000);
+        return SHOW_AGAIN;
+    }
     if (task.attempt == 0) {
         return cli_error(EXIT_WORK_FAILED, "task %s/%" PRIu64 " has not been tried yet",
                          name->experiment, name->index);
@@ -417,7 +435,9 @@ static int run_logs(int argc, char **argv)
     if (!show.run || !parse_task_name(show.run, &name)) {
         code = cli_usage_error(&cmd_logs, "which task? EXPERIMENT/INDEX, as drover tasks shows it");
     } else {
-        code = show_log(&show, &name);
+        do {
+            code = show_log(&show, &name);
+        } while (code == SHOW_AGAIN);
     }
     free(name.copy);
     return code;
@@ -427,7 +447,7 @@ const struct cli_command cmd_list = {
     .name = "list",
     .arguments = "[--json]",
     .summary = "the runs in the default place, newest first",
-    .help = "",
+    .help = "  --json   one object a run, as drover status --json\n",
     .run = run_list,
 };
 
@@ -435,7 +455,8 @@ const struct cli_command cmd_status = {
     .name = "status",
     .arguments = "[W | --state DIR] [--json]",
     .summary = "how a run stands, also while it runs (default: the newest)",
-    .help = "",
+    .help = "  --state DIR   the run in this folder\n"
+            "  --json        one object: id, state, experiments with their counts\n",
     .run = run_status,
 };
 
@@ -443,7 +464,9 @@ const struct cli_command cmd_tasks = {
     .name = "tasks",
     .arguments = "[W | --state DIR] [--failed] [--experiment E] [--json]",
     .summary = "every task of a run: state, attempt, time, why it failed, parameters",
-    .help = "  --failed             only tasks that failed\n"
+    .help = "  --state DIR          the run in this folder\n"
+            "  --json               one object a task\n"
+            "  --failed             only tasks that failed\n"
             "  -e, --experiment E   only this experiment\n",
     .run = run_tasks,
 };
@@ -452,6 +475,7 @@ const struct cli_command cmd_logs = {
     .name = "logs",
     .arguments = "[W/]EXPERIMENT/INDEX [--state DIR] [-f]",
     .summary = "what the newest attempt of a task printed; -f follows it",
-    .help = "",
+    .help = "  --state DIR    the run in this folder\n"
+            "  -f, --follow   wait for the task to begin and print until it is over\n",
     .run = run_logs,
 };

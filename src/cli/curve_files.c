@@ -126,6 +126,11 @@ static int find_column(const struct csv *csv, const struct curve_columns *column
     return -1;
 }
 
+static void note_metric(const struct reading *reading, const char *name)
+{
+    snprintf(reading->counts->metric, sizeof reading->counts->metric, "%s", name);
+}
+
 static enum err_code missing(const struct reading *reading, enum curve_role role,
                              const struct str *there, struct err *err)
 {
@@ -149,6 +154,8 @@ static enum err_code find_columns(const struct reading *reading, const struct cs
             return missing(reading, role, &there, err);
         }
     }
+    int metric = at[ROLE_METRIC];
+    note_metric(reading, metric >= 0 ? csv_column_name(csv, (size_t)metric) : "metric");
     return ERR_OK;
 }
 
@@ -190,7 +197,7 @@ static enum err_code add_wide_row(const struct reading *reading, const struct cs
 
 static enum err_code add_csv(const struct reading *reading, const struct csv *csv, struct err *err)
 {
-    int at[ROLE_COUNT];
+    int at[ROLE_COUNT] = {0};
     enum err_code code = find_columns(reading, csv, at, err);
     for (size_t row = 0; row < csv_row_count(csv) && code == ERR_OK; row++) {
         struct record record = {.line = csv_row_line(csv, row)};
@@ -203,13 +210,14 @@ static enum err_code add_csv(const struct reading *reading, const struct csv *cs
     return code;
 }
 
-static const char *find_member(const struct json_members *members,
-                               const struct curve_columns *columns, enum curve_role role)
+static const struct json_member *find_member(const struct json_members *members,
+                                             const struct curve_columns *columns,
+                                             enum curve_role role)
 {
     for (size_t rank = 0; rank < NAMES_MAX; rank++) {
         for (size_t i = 0; i < members->count; i++) {
             if (is_name(columns, role, members->items[i].key, rank)) {
-                return members->items[i].value;
+                return &members->items[i];
             }
         }
     }
@@ -221,7 +229,11 @@ static enum err_code add_members(const struct reading *reading, const struct jso
 {
     struct record record = {.line = members->line};
     for (enum curve_role role = 0; role < ROLE_COUNT; role++) {
-        record.text[role] = find_member(members, reading->columns, role);
+        const struct json_member *member = find_member(members, reading->columns, role);
+        record.text[role] = member ? member->value : NULL;
+        if (member && role == ROLE_METRIC) {
+            note_metric(reading, member->key);
+        }
     }
     if (record.text[ROLE_STEP] && record.text[ROLE_METRIC]) {
         return add_record(reading, &record, err);
@@ -256,10 +268,12 @@ static enum err_code add_json(const struct reading *reading, const char *text, s
     return code;
 }
 
-enum err_code curve_files_parse(const char *file, const char *text, size_t size,
-                                const struct curve_columns *columns, struct curve_set *set,
-                                struct curve_counts *counts, struct err *err)
+enum err_code curve_files_parse(const struct curve_text *input, const struct curve_columns *columns,
+                                struct curve_set *set, struct curve_counts *counts, struct err *err)
 {
+    const char *file = input->file;
+    const char *text = input->text;
+    size_t size = input->size;
     struct reading reading = {.file = file, .columns = columns, .set = set, .counts = counts};
     size_t start = 0;
     while (start < size && strchr(" \t\r\n", text[start]) && text[start]) {
@@ -284,7 +298,8 @@ enum err_code curve_files_read(const char *path, const struct curve_columns *col
     AUTO_STR struct str text = {0};
     enum err_code code = io_read_file(path, CURVE_FILE_BYTES_MAX, &text, err);
     if (code == ERR_OK) {
-        code = curve_files_parse(path, str_text(&text), text.size, columns, set, counts, err);
+        struct curve_text input = {.file = path, .text = str_text(&text), .size = text.size};
+        code = curve_files_parse(&input, columns, set, counts, err);
     }
     return code;
 }

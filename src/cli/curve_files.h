@@ -23,7 +23,8 @@ struct curve_columns {
 };
 
 struct curve_counts {
-    size_t skipped; /* points passed over: empty metric, or bad ones where that is allowed */
+    size_t skipped;  /* points passed over: empty metric, or bad ones where that is allowed */
+    char metric[64]; /* the name of the metric's column */
 };
 
 /* Adds what the file holds to the set. ERR_INVALID: "FILE:LINE: why", or a column is missing (the
@@ -33,8 +34,15 @@ MUST_USE enum err_code curve_files_read(const char *path, const struct curve_col
                                         struct curve_set *set, struct curve_counts *counts,
                                         struct err *err);
 
+/* A file's bytes; `file` is for messages alone. */
+struct curve_text {
+    const char *file;
+    const char *text;
+    size_t size;
+};
+
 /* The same from memory; it is JSON if its first character (blanks aside) is [ or {. */
-MUST_USE enum err_code curve_files_parse(const char *file, const char *text, size_t size,
+MUST_USE enum err_code curve_files_parse(const struct curve_text *input,
                                          const struct curve_columns *columns, struct curve_set *set,
                                          struct curve_counts *counts, struct err *err);
 

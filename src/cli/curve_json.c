@@ -167,7 +167,7 @@ static enum err_code read_word(struct json_reader *reader, struct str *out, stru
 /* An array or object inside a member: balanced brackets, strings respected. */
 static enum err_code skip_nested(struct json_reader *reader, struct err *err)
 {
-    char closers[DEPTH_MAX];
+    char closers[DEPTH_MAX] = {0};
     int depth = 0;
     struct str ignored = {0};
     enum err_code code = ERR_OK;
@@ -185,6 +185,7 @@ static enum err_code skip_nested(struct json_reader *reader, struct err *err)
             }
             closers[depth++] = c == '[' ? ']' : '}';
         } else if (c == ']' || c == '}') {
+            CHECK(depth > 0); /* it began with an opening one */
             if (closers[--depth] != c) {
                 code = fail(reader, err, "brackets do not match");
             }
@@ -257,18 +258,20 @@ enum err_code json_reader_next(struct json_reader *reader, struct arena *arena,
 {
     members->count = 0;
     *more = false;
+    bool after_comma = false;
     char c = peek(reader);
     if (!reader->started && c == '[') {
         reader->in_array = true;
         reader->at++;
         c = peek(reader);
     } else if (reader->in_array && reader->started && c == ',') {
+        after_comma = true;
         reader->at++;
         c = peek(reader);
     } else if (reader->in_array && reader->started && c != ']') {
         return fail(reader, err, "expected ',' or ']'");
     }
-    if (reader->in_array && c == ']') {
+    if (reader->in_array && c == ']' && !after_comma) {
         reader->at++;
         return peek(reader) == 0 && reader->at == reader->size
                    ? ERR_OK

@@ -108,7 +108,11 @@ void plot_scale_init(struct plot_scale *scale, double low, double high, bool log
         }
         scale->tick_count = 0; /* less than a decade: round numbers read better */
     }
-    linear_ticks(scale, wanted);
+    /* steps of 5 after 2 may leave a short scale with a single tick: finer ones then */
+    for (size_t n = wanted; scale->tick_count < 2 && n <= wanted + 4; n++) {
+        scale->tick_count = 0;
+        linear_ticks(scale, n);
+    }
 }
 
 double plot_scale_place(const struct plot_scale *scale, double value)

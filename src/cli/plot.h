@@ -28,7 +28,8 @@ struct plot_series {
     bool line;
     bool dots;
     bool faint;  /* drawn thin, behind the others */
-    bool hollow; /* dots as rings */
+    bool hollow; /* dots not filled */
+    bool rings;  /* around points that another series draws */
     const struct plot_point *points;
     size_t count;
 };

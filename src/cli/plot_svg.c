@@ -18,10 +18,12 @@ enum {
     LEGEND_GAP = 22,
     LEGEND_SAMPLE = 26,
     DOT = 5,
+    RING = 9,
+    MARK_ROWS = 16,
 };
 
-/* A generous guess of a character's width, as a share of the font's size. */
-static const double char_width = 0.6;
+/* The space that keeps two texts apart. */
+static const double text_gap = 6;
 
 /* Plain rules only (no variables), so that other tools than browsers understand them too: a series'
  * class sets `color`, and everything is stroked or filled in currentColor. */
@@ -37,6 +39,7 @@ static const char style_sheet[] =
     ".t{fill:currentColor}.h{font-weight:bold}\n"
     ".halo{stroke-width:3px;stroke-linejoin:round;paint-order:stroke}\n"
     ".axis{stroke:currentColor;fill:none}.grid{stroke:currentColor;stroke-opacity:.14}\n"
+    ".lead{stroke:currentColor;stroke-opacity:.5}\n"
     ".l,.m,.d{stroke:currentColor}.l{fill:none;stroke-width:2;stroke-linejoin:round}\n"
     ".f{stroke-width:1;stroke-opacity:.45}.m{stroke-width:1.5;stroke-dasharray:5 3}\n"
     ".d{fill:currentColor;stroke-width:1.5}.o{fill:none}\n" LIGHT_COLOURS
@@ -80,13 +83,23 @@ static void add_escaped(struct str *out, const char *text)
     }
 }
 
+/* As a share of the font's size: what the widest of the usual sans-serif fonts needs. */
+static double char_width(unsigned char c)
+{
+    if (strchr("iljtfr.,:;'|!()[]{} -", c)) {
+        return 0.42;
+    }
+    return strchr("mwMW@%", c) || c >= 0xc0 ? 1.0 : 0.66;
+}
+
 static double text_width(const char *text)
 {
-    size_t chars = 0;
+    double width = 0;
     for (; *text; text++) {
-        chars += ((unsigned char)*text & 0xc0) != 0x80;
+        unsigned char c = (unsigned char)*text;
+        width += (c & 0xc0) == 0x80 ? 0 : char_width(c); /* not the rest of a UTF-8 character */
     }
-    return (double)chars * FONT * char_width;
+    return width * FONT + text_gap;
 }
 
 static double px(const struct canvas *canvas, double x)
@@ -195,14 +208,38 @@ static void draw_dot(struct canvas *canvas, const struct plot_series *series, do
     }
 }
 
+static void draw_ring(struct canvas *canvas, const struct plot_series *series, double x, double y)
+{
+    str_addf(canvas->out, "<circle class=\"d o c%u\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>\n",
+             series->style % PLOT_STYLES, x, y, RING);
+}
+
 static void draw_dots(struct canvas *canvas, const struct plot_series *series)
 {
     for (size_t i = 0; i < series->count; i++) {
         double x = px(canvas, series->points[i].x);
         double y = py(canvas, series->points[i].y);
-        draw_dot(canvas, series, x, y);
-        plot_boxes_take(&canvas->boxes, (struct plot_box){x - DOT, y - DOT, 2.0 * DOT, 2.0 * DOT});
+        double reach = series->rings ? RING : DOT;
+        (series->rings ? draw_ring : draw_dot)(canvas, series, x, y);
+        plot_boxes_take(&canvas->boxes,
+                        (struct plot_box){x - reach, y - reach, 2 * reach, 2 * reach});
     }
+}
+
+/* A text beside (x, y) ends there if it is on the left; one that had to go farther away gets a line
+ * that leads to it. */
+static void draw_label(struct canvas *canvas, const struct plot_box *box, double x, double y,
+                       const char *text)
+{
+    bool left = box->x + box->w <= x;
+    double near_x = left ? box->x + box->w : box->x > x ? box->x : box->x + box->w / 2;
+    double near_y = box->y > y ? box->y : box->y + box->h < y ? box->y + box->h : y;
+    if (hypot(near_x - x, near_y - y) > RING + 4) {
+        str_addf(canvas->out, "<path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", x, y, near_x,
+                 near_y);
+    }
+    add_text(canvas, left ? box->x + box->w - text_gap / 2 : box->x + text_gap / 2, box->y + 12.5,
+             left ? "end" : "start", "halo", text);
 }
 
 static void draw_labels(struct canvas *canvas, const struct plot_series *series)
@@ -212,10 +249,11 @@ static void draw_labels(struct canvas *canvas, const struct plot_series *series)
         if (!point->label) {
             continue;
         }
+        double x = px(canvas, point->x);
+        double y = py(canvas, point->y);
         struct plot_box box = {.w = text_width(point->label), .h = LINE_HEIGHT - 2};
-        if (plot_boxes_place(&canvas->boxes, px(canvas, point->x), py(canvas, point->y), DOT + 3,
-                             &box)) {
-            add_text(canvas, box.x, box.y + 12.5, "start", "halo", point->label);
+        if (plot_boxes_place(&canvas->boxes, x, y, RING + 1, &box)) {
+            draw_label(canvas, &box, x, y, point->label);
         } else {
             canvas->left_out++;
         }
@@ -228,10 +266,18 @@ static void draw_mark(struct canvas *canvas, const struct plot_mark *mark)
     const struct plot_box *frame = &canvas->frame;
     str_addf(canvas->out, "<path class=\"m c%u\" d=\"M%.1f %.1fV%.1f\"/>\n",
              mark->style % PLOT_STYLES, x, frame->y, frame->y + frame->h);
-    struct plot_box box = {.w = text_width(mark->label), .h = LINE_HEIGHT - 2};
-    for (int row = 0; row < 12; row++) {
-        if (plot_boxes_place(&canvas->boxes, x, frame->y + (row + 0.6) * LINE_HEIGHT, 5, &box)) {
-            add_text(canvas, box.x, box.y + 12.5, "start", "halo", mark->label);
+    plot_boxes_take(&canvas->boxes, (struct plot_box){x - 1, frame->y, 2, frame->h});
+}
+
+/* Beside its line, as far up as there is room. */
+static void label_mark(struct canvas *canvas, const struct plot_mark *mark)
+{
+    double x = px(canvas, mark->x);
+    for (int row = 0; row < MARK_ROWS; row++) {
+        struct plot_box box = {.w = text_width(mark->label), .h = LINE_HEIGHT - 2};
+        double y = canvas->frame.y + (row + 0.6) * LINE_HEIGHT;
+        if (plot_boxes_place(&canvas->boxes, x, y, 5, &box)) {
+            draw_label(canvas, &box, x, box.y + box.h / 2, mark->label);
             return;
         }
     }
@@ -249,8 +295,8 @@ static void draw_legend_entry(struct canvas *canvas, const struct plot_series *s
         }
         str_addf(canvas->out, " d=\"M%.1f %.1fh%d\"/>\n", x, y - 4, LEGEND_SAMPLE - 6);
     }
-    if (series->dots) {
-        draw_dot(canvas, series, x + LEGEND_SAMPLE / 2.0 - 3, y - 4);
+    if (series->dots || series->rings) {
+        (series->rings ? draw_ring : draw_dot)(canvas, series, x + LEGEND_SAMPLE / 2.0 - 3, y - 4);
     }
     add_text(canvas, x + LEGEND_SAMPLE, y, "start", "", series->name);
 }
@@ -289,12 +335,15 @@ static void draw_all_series(struct canvas *canvas)
         }
     }
     for (size_t s = 0; s < plot->series_count; s++) {
-        if (plot->series[s].dots) {
+        if (plot->series[s].dots || plot->series[s].rings) {
             draw_dots(canvas, &plot->series[s]);
         }
     }
     for (size_t m = 0; m < plot->mark_count; m++) {
         draw_mark(canvas, &plot->marks[m]);
+    }
+    for (size_t m = 0; m < plot->mark_count; m++) {
+        label_mark(canvas, &plot->marks[m]);
     }
     for (size_t s = 0; s < plot->series_count; s++) {
         draw_labels(canvas, &plot->series[s]);

@@ -31,6 +31,11 @@ struct grid {
     int margin; /* columns left of the drawing */
 };
 
+static char mark_of(unsigned style)
+{
+    return ascii_marks[style % PLOT_STYLES];
+}
+
 static int clamp(int value, int low, int high)
 {
     return value < low ? low : value > high ? high : value;
@@ -84,8 +89,12 @@ static void draw_series(struct grid *grid, const struct plot_series *series)
         const struct plot_point *point = &series->points[i];
         if (series->line) {
             draw_segment(grid, i > 0 ? point - 1 : point, point, series->style);
-        } else {
-            set_dot(grid, dot_x(grid, point->x), dot_y(grid, point->y), series->style);
+        }
+        if (series->dots && !point->label) {
+            struct cell *cell =
+                cell_at(grid, dot_x(grid, point->x) / DOTS_X, dot_y(grid, point->y) / DOTS_Y);
+            cell->letter = mark_of(series->style);
+            cell->style = (unsigned char)(series->style % PLOT_STYLES);
         }
     }
 }
@@ -228,16 +237,17 @@ static void add_x_axis(struct grid *grid)
     free(line);
 }
 
-static void add_sample(struct grid *grid, unsigned style)
+static void add_sample(struct grid *grid, const struct plot_series *series)
 {
+    unsigned style = series->style;
     bool colour = grid->terminal->colour;
     if (colour) {
         str_addf(grid->out, "\033[%dm", colours[style % PLOT_STYLES]);
     }
-    if (grid->terminal->utf8) {
+    if (grid->terminal->utf8 && series->line) {
         str_add(grid->out, colour ? "━━" : "⠒⠒");
     } else {
-        str_add_char(grid->out, ascii_marks[style % PLOT_STYLES]);
+        str_add_char(grid->out, mark_of(style));
     }
     str_add(grid->out, colour ? "\033[0m " : " ");
 }
@@ -258,7 +268,7 @@ static void add_keys(struct grid *grid, const struct plot *plot)
         const struct plot_series *series = &plot->series[s];
         if (series->name) {
             str_add(grid->out, "  ");
-            add_sample(grid, series->style);
+            add_sample(grid, series);
             add_name(grid->out, series->name);
             str_add_char(grid->out, '\n');
         }

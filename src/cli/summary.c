@@ -51,7 +51,7 @@ static void add_table(struct str *out, const struct session *session)
         columns = size > columns ? size : columns;
     }
     str_addf(out, "\n%-*s %9s %10s %8s %9s %9s %9s %9s\n", columns, "experiment", "tasks",
-             "succeeded", "failed", "not run", "attempts", "mean", "longest");
+             "succeeded", "failed", "not done", "attempts", "mean", "longest");
     for (size_t i = 0; i < recipe->experiment_count; i++) {
         uint32_t number = recipe_order(recipe)[i];
         struct core_experiment_view view;
@@ -90,7 +90,13 @@ const char *summary_state(const struct session *session, bool stopped)
 static void add_failures(struct str *out, const struct session *session)
 {
     size_t shown = 0;
-    for (uint32_t e = 0; e < session->recipe->experiment_count; e++) {
+    /* first those that made the workflow fail, then those that were forgiven */
+    for (uint32_t turn = 0; turn < 2 * session->recipe->experiment_count; turn++) {
+        uint32_t e = turn % (uint32_t)session->recipe->experiment_count;
+        bool forgiven = turn >= session->recipe->experiment_count;
+        if (session->recipe->experiments[e].allow_failure != forgiven) {
+            continue;
+        }
         struct core_experiment_view view;
         core_experiment_view(session->core, WORKFLOW, e, &view);
         uint64_t found = 0;
@@ -105,7 +111,8 @@ static void add_failures(struct str *out, const struct session *session)
                 continue;
             }
             const char *name = session->recipe->experiments[e].name;
-            str_addf(out, "%sfailed: %s/%" PRIu64 ", ", shown == 1 ? "\n" : "", name, t);
+            str_addf(out, "%sfailed%s: %s/%" PRIu64 ", ", shown == 1 ? "\n" : "",
+                     forgiven ? " (allowed)" : "", name, t);
             cli_add_outcome(out, task.outcome, task.code, NULL);
             str_addf(out, " after %" PRIu32 " attempt%s\n        ", task.attempt,
                      task.attempt == 1 ? "" : "s");
@@ -133,8 +140,8 @@ void summary_add_text(struct str *out, const struct session *session, bool stopp
         tasks += view.tasks;
         succeeded += view.succeeded;
     }
-    str_addf(out, "\n%s: %" PRIu64 " of %" PRIu64 " tasks", summary_state(session, stopped),
-             succeeded, tasks);
+    str_addf(out, "\n%s: %" PRIu64 " of %" PRIu64 " tasks succeeded",
+             summary_state(session, stopped), succeeded, tasks);
     if (elapsed_ms >= 0) {
         str_add(out, " in ");
         clock_add_duration(out, elapsed_ms);

@@ -3,11 +3,13 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "master/outputs.h"
 #include "master/place.h"
 #include "recipe/plan.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,16 @@ enum {
     OVERSIZE_BYTES = 512 << 10,   /* more than a node takes */
     MESSAGE_BYTES_SOFT = 1 << 20, /* a message to the node is sent when it reaches this */
 };
+
+void carrier_init(struct carrier *carrier)
+{
+    snprintf(carrier->nonce, sizeof carrier->nonce, "%016llx",
+             (unsigned long long)rng_seed_from_system());
+    snprintf(carrier->output_token, sizeof carrier->output_token, "%s%s%s", WIRE_TOKEN_OUTPUT,
+             carrier->nonce, WIRE_TOKEN_BYTE);
+    snprintf(carrier->checkpoint_token, sizeof carrier->checkpoint_token, "%s%s%s",
+             WIRE_TOKEN_CHECKPOINT, carrier->nonce, WIRE_TOKEN_BYTE);
+}
 
 void carrier_release(struct carrier *carrier)
 {
@@ -110,9 +122,9 @@ static void add_run(struct carrier *carrier, const struct core_attempt *id)
                                    .seed = session->seed,
                                    .workflow = session->id,
                                    .outputs_folder = str_text(&outputs),
-                                   .output = WIRE_TOKEN_OUTPUT,
+                                   .output = carrier->output_token,
                                    .checkpoint =
-                                       experiment->checkpoint ? WIRE_TOKEN_CHECKPOINT : NULL,
+                                       experiment->checkpoint ? carrier->checkpoint_token : NULL,
                                    .recipe_folder = session->recipe_folder};
     struct plan_task plan = {0};
     size_t bytes_before = carrier->run_bytes;
@@ -139,6 +151,7 @@ static void add_run(struct carrier *carrier, const struct core_attempt *id)
     run->memory_bytes = session->ignore_hardware ? 0 : experiment->hardware.memory_bytes;
     run->gpus = session->ignore_hardware ? 0 : experiment->hardware.gpus;
     run->checkpoint = experiment->checkpoint;
+    run->nonce = carrier->nonce;
     if (carrier->run_bytes - bytes_before > RUN_BYTES_MAX) {
         oversize(run);
     }

@@ -41,6 +41,9 @@ struct carrier {
     size_t log_bytes; /* since the last snapshot */
     size_t snapshot_bytes;
 
+    char nonce[20]; /* in the tokens for folders that only the node knows */
+    char output_token[64];
+    char checkpoint_token[64];
     struct arena arena; /* of the message being built */
     Drover__Run **runs;
     size_t run_count;
@@ -67,6 +70,8 @@ struct carrier {
     size_t held_cap;
 };
 
+/* Draws the nonce; call it once the other fields are set. */
+void carrier_init(struct carrier *carrier);
 void carrier_release(struct carrier *carrier);
 
 /* Takes everything in `out`. `report` is what a node said of the attempt the effects are about, or

@@ -241,6 +241,9 @@ static void read_keeper(struct master *master)
 
 static void send_stop(struct master *master, int64_t grace_ms)
 {
+    if (!master->node_socket) {
+        return; /* it has not begun */
+    }
     carry_flush(&master->carrier);
     Drover__Stop stop = DROVER__STOP__INIT;
     stop.grace_ms = grace_ms;
@@ -410,10 +413,16 @@ static void begin(struct master *master)
     }
     carry_out(&master->carrier, &master->out, NULL);
     carry_flush(&master->carrier);
-    while (!master->broken && master->carrier.durable < master->carrier.posted) {
-        struct keeper_news news;
-        if (keeper_wait(master->carrier.keeper, -1, &news)) {
-            on_news(master, &news);
+    zmq_pollitem_t items[] = {
+        {.socket = keeper_socket(master->carrier.keeper), .events = ZMQ_POLLIN},
+        {.fd = master->signal_fd, .events = ZMQ_POLLIN},
+    };
+    while (!master->broken && master->signals == 0 &&
+           master->carrier.durable < master->carrier.posted) {
+        zmq_poll(items, 2, -1);
+        read_keeper(master);
+        if (items[1].revents) {
+            read_signals(master); /* a full disk must not make it deaf */
         }
     }
 }
@@ -465,6 +474,7 @@ static void open_parts(struct master *master)
                                        .keeper = keeper_start(&keeper),
                                        .posted = core_last_fact(master->core),
                                        .durable = core_last_fact(master->core)};
+    carrier_init(&master->carrier);
 }
 
 static void close_parts(struct master *master)
@@ -493,7 +503,8 @@ enum master_end master_run(const struct master_options *options, struct err *err
     open_parts(&master);
     options->observer->begun(options->observer->context, &master);
     begin(&master);
-    if (!master.broken && core_workflow_state(master.core, WORKFLOW) == WORKFLOW_RUNNING) {
+    if (!master.broken && master.signals == 0 &&
+        core_workflow_state(master.core, WORKFLOW) == WORKFLOW_RUNNING) {
         say_notes(&master);
         start_node(&master);
         loop(&master);

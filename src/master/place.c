@@ -168,6 +168,7 @@ bool place_has_state(const char *folder, bool *strange)
         *strange = errno != ENOENT;
         return false;
     }
+    errno = 0;
     const struct dirent *entry = NULL;
     while ((entry = readdir(dir))) {
         bool ours = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||

@@ -31,7 +31,8 @@ MUST_USE enum err_code place_find_run(const char *id, struct str *folder, struct
 typedef bool (*place_run_fn)(void *context, const char *id, const char *folder);
 MUST_USE enum err_code place_each_run(place_run_fn fn, void *context, struct err *err);
 
-/* True if the folder holds a state; *strange is set when it exists, is not empty and does not. */
+/* True if the folder holds a state; *strange is set when it exists, is not empty and does not, or
+ * cannot be looked into (errno says why then; else it is 0). */
 bool place_has_state(const char *folder, bool *strange);
 
 /* Takes FOLDER/lock for this process, waiting up to wait_ms. ERR_DENIED: someone holds it; the text

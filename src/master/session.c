@@ -108,7 +108,8 @@ static enum err_code check_images(const struct session *session, struct err *err
         if (experiment->image && !session->no_containers) {
             return err_set(err, ERR_UNSUPPORTED,
                            "experiment '%s' asks for image '%s', but there is no container "
-                           "runtime here; --no-containers runs it in this machine's environment",
+                           "runtime here that drover can use; --no-containers runs it in this "
+                           "machine's environment",
                            experiment->name, experiment->image);
         }
     }
@@ -370,6 +371,7 @@ static enum err_code choose_folder(const struct session_options *options, struct
 {
     AUTO_STR struct str folder = {0};
     bool strange = false;
+    int why = 0;
     *exists = false;
     if (options->resume) {
         enum err_code code = place_find_run(options->resume, &folder, err);
@@ -385,6 +387,7 @@ static enum err_code choose_folder(const struct session_options *options, struct
     }
     if (folder.size > 0) {
         *exists = place_has_state(str_text(&folder), &strange);
+        why = errno;
         session->folder = str_take(&folder);
     }
     /* tasks see paths below it inside quotes of either kind */
@@ -392,6 +395,9 @@ static enum err_code choose_folder(const struct session_options *options, struct
         return err_set(err, ERR_INVALID,
                        "%s: the path of a state folder cannot hold quotes, $, ` or \\",
                        session->folder);
+    }
+    if (strange && why != 0) {
+        return err_errno(err, why, "%s", session->folder);
     }
     if (strange) {
         return err_set(err, ERR_INVALID,

@@ -138,6 +138,7 @@ static enum err_code launch(struct agent *agent, struct attempt *attempt, struct
         return code;
     }
     struct launch_place place = {
+        .nonce = attempt->run->nonce,
         .serial = attempt->serial,
         .output = slot->output.path,
         .checkpoint = run->checkpoint ? str_text(&agent->other_path) : NULL,

@@ -150,7 +150,7 @@ static enum err_code check_outputs(struct agent *agent, const struct attempt *at
                                    struct err *err)
 {
     const struct output *output = &attempt->slot->output;
-    const struct launch_place place = {.output = output->path};
+    const struct launch_place place = {.nonce = attempt->run->nonce, .output = output->path};
     size_t folder_size = strlen(output->path);
     for (size_t i = 0; i < attempt->run->n_outputs; i++) {
         struct str *name = &agent->other_path;

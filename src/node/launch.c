@@ -19,9 +19,19 @@ extern char **environ;
 
 /* --- tokens ---------------------------------------------------------------------------------- */
 
-static bool starts_with(const char *at, size_t size, const char *token)
+/* The size of the token that stands here, 0: another or none. */
+static size_t token_size(const char *at, size_t size, const char *token, const char *nonce)
 {
-    return size >= strlen(token) && memcmp(at, token, strlen(token)) == 0;
+    const char *const parts[] = {token, nonce ? nonce : "", WIRE_TOKEN_BYTE};
+    size_t taken = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t part_size = strlen(parts[i]);
+        if (size - taken < part_size || memcmp(at + taken, parts[i], part_size) != 0) {
+            return 0;
+        }
+        taken += part_size;
+    }
+    return taken;
 }
 
 enum err_code launch_expand(struct str *out, const ProtobufCBinaryData *bytes,
@@ -42,16 +52,16 @@ enum err_code launch_expand(struct str *out, const ProtobufCBinaryData *bytes,
         str_add_bytes(out, at, plain);
         at += plain;
         left -= plain;
-        size_t taken = 0;
-        if (starts_with(at, left, WIRE_TOKEN_OUTPUT)) {
+        size_t taken = token_size(at, left, WIRE_TOKEN_OUTPUT, place->nonce);
+        size_t checkpoint = token_size(at, left, WIRE_TOKEN_CHECKPOINT, place->nonce);
+        if (taken > 0) {
             str_add(out, place->output);
-            taken = strlen(WIRE_TOKEN_OUTPUT);
-        } else if (starts_with(at, left, WIRE_TOKEN_CHECKPOINT)) {
+        } else if (checkpoint > 0) {
             if (!place->checkpoint) {
                 return err_set(err, ERR_INVALID, "names the checkpoint folder, and there is none");
             }
             str_add(out, place->checkpoint);
-            taken = strlen(WIRE_TOKEN_CHECKPOINT);
+            taken = checkpoint;
         } else if (left > 0) {
             str_add_char(out, *at);
             taken = 1;

@@ -39,6 +39,7 @@ struct launcher {
 /* Where this attempt runs. */
 struct launch_place {
     uint64_t serial;
+    const char *nonce; /* of the tokens; NULL: none */
     const char *output;
     const char *checkpoint; /* NULL: none */
     const char *log;

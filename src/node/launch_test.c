@@ -15,6 +15,9 @@
 
 #include <cmocka.h>
 
+#define TOKEN_OUTPUT WIRE_TOKEN_OUTPUT WIRE_TOKEN_BYTE
+#define TOKEN_CHECKPOINT WIRE_TOKEN_CHECKPOINT WIRE_TOKEN_BYTE
+
 static const struct launch_place place = {
     .serial = 9, .output = "/work/out", .log = "/work/log", .checkpoint = "/work/check"};
 
@@ -56,12 +59,17 @@ static void test_tokens_become_folders_and_the_rest_stays(void **state)
     (void)state;
     assert_expands("", "");
     assert_expands("plain", "plain");
-    assert_expands(WIRE_TOKEN_OUTPUT, "/work/out");
-    assert_expands("--a=" WIRE_TOKEN_OUTPUT "/m" WIRE_TOKEN_CHECKPOINT,
-                   "--a=/work/out/m/work/check");
+    assert_expands(TOKEN_OUTPUT, "/work/out");
+    assert_expands("--a=" TOKEN_OUTPUT "/m" TOKEN_CHECKPOINT, "--a=/work/out/m/work/check");
     assert_expands("\001OUTPUT", "\001OUTPUT");
     assert_expands("\001\001OUTPUT\001", "\001/work/out");
     assert_expands("\001", "\001");
+    AUTO_STR struct str out = {0};
+    struct launch_place with_nonce = place;
+    with_nonce.nonce = "5eed";
+    ProtobufCBinaryData bytes = bytes_of("\001OUTPUT5eed\001 " TOKEN_OUTPUT " \001OUTPUT5eee\001");
+    assert_int_equal(launch_expand(&out, &bytes, &with_nonce, NULL), ERR_OK);
+    assert_string_equal(str_text(&out), "/work/out " TOKEN_OUTPUT " \001OUTPUT5eee\001");
 }
 
 static void test_what_cannot_be_expanded_is_refused(void **state)
@@ -73,7 +81,7 @@ static void test_what_cannot_be_expanded_is_refused(void **state)
     assert_int_equal(launch_expand(&out, &nul, &place, &err), ERR_INVALID);
     struct launch_place without = place;
     without.checkpoint = NULL;
-    ProtobufCBinaryData token = bytes_of(WIRE_TOKEN_CHECKPOINT);
+    ProtobufCBinaryData token = bytes_of(TOKEN_CHECKPOINT);
     assert_int_equal(launch_expand(&out, &token, &without, &err), ERR_INVALID);
 }
 
@@ -133,7 +141,7 @@ static void test_a_folder_must_be_absolute(void **state)
     assert_int_equal(launch_build(&launcher, &run, &place, &err), ERR_INVALID);
     run.workdir = bytes_of("");
     assert_int_equal(launch_build(&launcher, &run, &place, &err), ERR_INVALID);
-    run.workdir = bytes_of(WIRE_TOKEN_OUTPUT);
+    run.workdir = bytes_of(TOKEN_OUTPUT);
     assert_int_equal(launch_build(&launcher, &run, &place, &err), ERR_OK);
     assert_string_equal(string_at(&launcher, 1), "/work/out");
     launch_release(&launcher);
@@ -208,7 +216,7 @@ static void test_an_enormous_command_is_refused_early(void **state)
     ProtobufCBinaryData argv[1];
     run_init(&run, argv, "/bin/true");
     AUTO_STR struct str tokens = {0};
-    str_add_repeat(&tokens, WIRE_TOKEN_OUTPUT, 200000);
+    str_add_repeat(&tokens, TOKEN_OUTPUT, 200000);
     ProtobufCBinaryData env[1] = {bytes_of(str_text(&tokens))};
     run.n_env = 1;
     run.env = env;

@@ -25,6 +25,8 @@ enum {
     KILLED = DROVER__OUTCOME__OUTCOME_KILLED,
 };
 
+#define TOKEN_OUTPUT WIRE_TOKEN_OUTPUT WIRE_TOKEN_BYTE
+
 static int open_node(void **state)
 {
     struct testing *testing = mem_alloc(sizeof *testing);
@@ -211,7 +213,7 @@ static void test_the_environment_is_exactly_what_was_said(void **state)
     testing_do(testing,
                &(struct testing_order){
                    .argv = {"env"},
-                   .env = {"A=1", "LANG=xx", "A=2", "EMPTY=", "FOLDER=" WIRE_TOKEN_OUTPUT "/sub"},
+                   .env = {"A=1", "LANG=xx", "A=2", "EMPTY=", "FOLDER=" TOKEN_OUTPUT "/sub"},
                });
     AUTO_STR struct str expected = {0};
     str_addf(&expected,
@@ -301,7 +303,7 @@ static void test_a_promised_output_must_be_there(void **state)
         order.outputs[0] = bad[i];
         assert_int_equal(testing_do(testing, &order)->outcome, OUTPUT_MISSING);
     }
-    order.outputs[0] = WIRE_TOKEN_OUTPUT "/other";
+    order.outputs[0] = TOKEN_OUTPUT "/other";
     assert_int_equal(testing_do(testing, &order)->outcome, EXITED);
 }
 

@@ -81,7 +81,10 @@ static bool is_name_byte(char c)
 
 static const char *skip_blanks(const char *at)
 {
-    return at + strspn(at, " \t");
+    while (*at == ' ' || *at == '\t') { /* not strspn: under a sanitizer it reads to the end */
+        at++;
+    }
+    return at;
 }
 
 static void decode_byte(struct builder *builder, char c, size_t offset)
@@ -134,7 +137,10 @@ static const char *read_placeholder(struct builder *builder, const char *at,
     const char *next = skip_blanks(end);
     if (*next == '|') {
         const char *word = skip_blanks(next + 1);
-        size_t size = strcspn(word, " \t\n|}");
+        size_t size = 0;
+        while (word[size] && !memchr(" \t\n|}", word[size], 5)) {
+            size++;
+        }
         next = skip_blanks(word + size);
         if (strncmp(next, "}}", 2) == 0) {
             segment->filter = read_filter(builder, word, size, offset);

@@ -200,9 +200,6 @@ static void on_scalar(struct reader *reader, const yaml_event_t *event)
         fail_at(reader, event->start_mark, "a NUL byte is not allowed");
         size = strlen(text);
     }
-    if (memchr(text, '\1', size)) { /* stands for folders between master and node */
-        fail_at(reader, event->start_mark, "the control character U+0001 is not allowed");
-    }
     struct ynode *node = new_node(reader, YNODE_SCALAR, event->start_mark);
     node->text = arena_strndup(reader->arena, text, size);
     node->size = size;

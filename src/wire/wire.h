@@ -26,9 +26,12 @@ enum {
     WIRE_CPU_MILLI_MAX = 1000 * 1000 * 10, /* ten thousand CPUs */
 };
 
-/* These in Run.argv, env, workdir and outputs stand for folders that only the node knows. */
-#define WIRE_TOKEN_OUTPUT "\001OUTPUT\001"
-#define WIRE_TOKEN_CHECKPOINT "\001CHECKPOINT\001"
+/* These in Run.argv, env, workdir and outputs stand for folders that only the node knows. Between
+ * the name and the closing byte stands Run.nonce, drawn by the master, so that no text of the
+ * user's can be taken for one. */
+#define WIRE_TOKEN_BYTE "\001"
+#define WIRE_TOKEN_OUTPUT WIRE_TOKEN_BYTE "OUTPUT"
+#define WIRE_TOKEN_CHECKPOINT WIRE_TOKEN_BYTE "CHECKPOINT"
 
 /* Queues the message. ERR_RANGE: larger than WIRE_MESSAGE_BYTES_MAX (send it in parts).
  * ERR_AGAIN: the peer's queue is full. ERR_CANCELLED: the context was terminated. ERR_IO: else. */
