@@ -19,7 +19,7 @@ static const double excursion_sigmas = 2.5;
 /* One-sided 95 %. */
 static const double trend_sigmas = 1.645;
 
-enum { TAIL_MIN = 5, SMOOTH_SHARE = 16 };
+enum { TAIL_MIN = 5, SMOOTH_SHARE = 16, SMOOTH_LEAST = 250 };
 
 enum err_code stabilise_check_options(const struct stabilise_options *options, struct err *err)
 {
@@ -49,17 +49,19 @@ const char *stabilise_verdict_why(enum stabilise_verdict verdict)
     return why[verdict];
 }
 
-/* Smooth so much that what noise is left is half the tolerance, within reason. */
+/* Smooth so much that what noise is left is half the tolerance, within reason: a long record is
+ * always smoothed a little, since among very many points some are far off by chance. */
 static size_t pick_half(const struct stabilise_view *view)
 {
     double range = view->high - view->low;
-    size_t most = view->count / SMOOTH_SHARE > 1 ? view->count / SMOOTH_SHARE : 1;
+    size_t least = 1 + view->count / SMOOTH_LEAST;
+    size_t most = view->count / SMOOTH_SHARE > least ? view->count / SMOOTH_SHARE : least;
     if (range <= 0) {
         return most;
     }
     double ratio = 2 * view->noise / (view->tolerance * range);
     double half = ratio * ratio / 2;
-    return half >= (double)most ? most : half <= 1 ? 1 : (size_t)half;
+    return half >= (double)most ? most : half <= (double)least ? least : (size_t)half;
 }
 
 static void smooth_view(struct stabilise_view *view, size_t half)
@@ -79,11 +81,41 @@ static void smooth_view(struct stabilise_view *view, size_t half)
     }
 }
 
+size_t stabilise_view_point(const struct stabilise_view *view, size_t i)
+{
+    if (view->per == 1 || i == 0) {
+        return i;
+    }
+    size_t first = 1 + (i - 1) * view->per;
+    size_t end = first + view->per < view->point_count ? first + view->per : view->point_count;
+    return first + (end - first) / 2;
+}
+
+/* x and y hold every point; afterwards the first and the means of blocks. */
+static void average_blocks(struct stabilise_view *view)
+{
+    double *raw_x = mem_dup(view->x, view->point_count * sizeof *raw_x);
+    for (size_t i = 1; i < view->count; i++) {
+        size_t first = 1 + (i - 1) * view->per;
+        size_t end = first + view->per < view->point_count ? first + view->per : view->point_count;
+        double sum = 0;
+        for (size_t k = first; k < end; k++) {
+            sum += view->y[k] - view->y[0];
+        }
+        view->x[i] = raw_x[stabilise_view_point(view, i)];
+        view->y[i] = view->y[0] + sum / (double)(end - first);
+    }
+    free(raw_x);
+}
+
 void stabilise_view_init(struct stabilise_view *view, const struct curve_point *points,
                          size_t count, const struct stabilise_options *options)
 {
     CHECK(count >= STABILISE_POINTS_MIN);
-    *view = (struct stabilise_view){.count = count,
+    size_t per = 1 + (count - 2) / STABILISE_VIEW_MAX;
+    *view = (struct stabilise_view){.count = per == 1 ? count : 1 + (count - 2 + per) / per,
+                                    .per = per,
+                                    .point_count = count,
                                     .x = mem_array(count, sizeof(double)),
                                     .y = mem_array(count, sizeof(double)),
                                     .smooth = mem_array(count, sizeof(double)),
@@ -96,7 +128,11 @@ void stabilise_view_init(struct stabilise_view *view, const struct curve_point *
         view->y[i] = sign * points[i].metric;
     }
     series_despike(view->y, count);
-    view->noise = series_noise(view->x, view->y, count);
+    view->point_noise = series_noise(view->x, view->y, count);
+    if (per > 1) {
+        average_blocks(view);
+    }
+    view->noise = per > 1 ? series_noise(view->x, view->y, view->count) : view->point_noise;
     smooth_view(view, 1);
     smooth_view(view, pick_half(view));
 }
@@ -127,13 +163,13 @@ void stabilise_describe(const struct stabilise_view *view, const struct stabilis
     size_t last = view->count - 1;
     *out = (struct stabilise_result){
         .verdict = STABILISE_TOO_SHORT,
-        .index = last,
+        .index = view->point_count - 1,
         .step = view->x[last],
         .level = sign * view->smooth[last],
         .range = view->high - view->low,
         .gain = view->high - view->y[0],
-        .noise = view->noise,
-        .best_index = view->best,
+        .noise = view->point_noise,
+        .best_index = stabilise_view_point(view, view->best),
         .best_step = view->x[view->best],
         .best_level = sign * view->smooth[view->best],
     };
@@ -274,13 +310,14 @@ void stabilise_whole(const struct curve_point *points, size_t count,
         double level = 0;
         size_t at = stabilise_locate(&view, &level);
         size_t half = stabilise_view_from(&view, 0.5, TAIL_MIN);
-        double to_come = stabilise_to_come(&view, at > half && at + TAIL_MIN <= count ? at : half,
-                                           -trend_sigmas);
+        bool late = at > half && at + TAIL_MIN <= view.count;
+        double to_come = stabilise_to_come(&view, late ? at : half, -trend_sigmas);
         out->level = options->goal == STABILISE_MAXIMIZE ? level : -level;
         out->to_come = fmax(0, to_come / out->range);
         out->verdict = judge(&view, at, to_come);
-        out->index = out->verdict == STABILISE_STABLE ? at : count - 1;
-        out->step = view.x[out->index];
+        bool stable = out->verdict == STABILISE_STABLE;
+        out->index = stable ? stabilise_view_point(&view, at) : count - 1;
+        out->step = points[out->index].step;
     }
     stabilise_view_release(&view);
 }

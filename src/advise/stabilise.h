@@ -68,7 +68,7 @@ void stabilise_online(const struct curve_point *points, size_t count,
 
 /* Plays the record to stabilise_online as it grew and returns after how many points it first said
  * STABLE, or 0: never. Curves of more than 200 points are judged each time they have grown by
- * half a per cent. */
+ * half a per cent, those of more than 4096 by 2 %. */
 size_t stabilise_replay(const struct curve_point *points, size_t count,
                         const struct stabilise_options *options);
 

@@ -85,7 +85,7 @@ static void find_interval(const struct curve *runs, const struct stabilise_resul
 {
     size_t points = 0;
     for (size_t i = 0; i < count; i++) {
-        points += runs[i].count;
+        points += runs[i].count < STABILISE_VIEW_MAX ? runs[i].count : STABILISE_VIEW_MAX;
     }
     unsigned draws = draws_for(points, options->resamples);
     double *steps = mem_array(out->stable_count * draws, sizeof *steps);

@@ -4,15 +4,21 @@
 
 #include "advise/stabilise.h"
 
-/* Values are turned so that more is better and spikes are taken out. */
+enum { STABILISE_VIEW_MAX = 4096 };
+
+/* Values are turned so that more is better and spikes are taken out. Of a long curve the first
+ * point and then the means of so many blocks of `per` points each are seen. */
 struct stabilise_view {
     size_t count;
+    size_t per;
+    size_t point_count;
     double *x;
     double *y;
     double *smooth;
-    size_t half; /* of the smoothing window */
-    double noise;
-    double low; /* of the smoothed curve, and of its first value as it is */
+    size_t half;        /* of the smoothing window */
+    double noise;       /* of y */
+    double point_noise; /* of the points, which is more where blocks are averaged */
+    double low;         /* of the smoothed curve, and of its first value as it is */
     double high;
     size_t best; /* where smooth is highest */
     double tolerance;
@@ -22,6 +28,9 @@ struct stabilise_view {
 void stabilise_view_init(struct stabilise_view *view, const struct curve_point *points,
                          size_t count, const struct stabilise_options *options);
 void stabilise_view_release(struct stabilise_view *view);
+
+/* The point that index i of the view stands for: of a block the one in its middle. */
+size_t stabilise_view_point(const struct stabilise_view *view, size_t i);
 
 /* The first index whose x is at or after x[0] + share * (the whole length), leaving `keep` points
  * at least. */

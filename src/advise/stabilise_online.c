@@ -20,7 +20,7 @@ static const double stall_factor = 1.5;
 /* A drop has been seen once the record goes on for this share of its length before it. */
 static const double seen_share = 0.1;
 
-enum { WINDOW_MIN = 5, REPLAY_EACH = 200 };
+enum { WINDOW_MIN = 5, REPLAY_EACH = 200, REPLAY_LONG = 50 };
 
 struct stall {
     double now;     /* since the curve last gained more than the tolerance */
@@ -103,7 +103,8 @@ size_t stabilise_replay(const struct curve_point *points, size_t count,
         if (result.verdict == STABILISE_STABLE) {
             return next;
         }
-        next += next > REPLAY_EACH ? next / REPLAY_EACH : 1;
+        size_t share = next > STABILISE_VIEW_MAX ? REPLAY_LONG : REPLAY_EACH;
+        next += next > share ? next / share : 1;
     }
     return 0;
 }

@@ -120,6 +120,26 @@ test_online_waits_for_a_planned_drop_and_then_for_as_long_as_it_waited_before(vo
     assert_true(stop == 0 || points[stop - 1].step > 41 + 20);
 }
 
+static void test_a_long_curve_is_judged_as_well_as_a_short_one(void **state)
+{
+    (void)state;
+    enum { LONG = 200000 };
+    struct curve_point *points = mem_array(LONG, sizeof *points);
+    struct rng rng = {.state = 8};
+    for (size_t i = 0; i < LONG; i++) {
+        double noise = det_normal_quantile(rng_open_unit_of(rng_next(&rng)));
+        points[i] = (struct curve_point){.step = (double)i,
+                                         .metric = 1 - det_exp(-(double)i / 20000) + 0.03 * noise};
+    }
+    struct stabilise_options options = {.goal = STABILISE_MAXIMIZE};
+    double truth = -det_log(tolerance) * 20000;
+    assert_true(fabs(whole(points, LONG).step - truth) < 0.01 * LONG);
+    assert_true(fabs(whole(points, LONG).noise - 0.03) < 0.005);
+    size_t stop = stabilise_replay(points, LONG, &options);
+    assert_true((double)stop > truth && stop < LONG);
+    free(points);
+}
+
 static void test_the_same_answer_for_minimize_and_maximize_and_any_scale(void **state)
 {
     (void)state;
@@ -300,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_a_staircase_is_not_stable_before_its_last_drop),
         cmocka_unit_test(
             test_online_waits_for_a_planned_drop_and_then_for_as_long_as_it_waited_before),
+        cmocka_unit_test(test_a_long_curve_is_judged_as_well_as_a_short_one),
         cmocka_unit_test(test_the_same_answer_for_minimize_and_maximize_and_any_scale),
         cmocka_unit_test(test_not_yet_stable_is_said_when_it_is_the_truth),
         cmocka_unit_test(test_few_points_are_too_few),

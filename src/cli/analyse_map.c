@@ -66,6 +66,7 @@ static int by_time_then_cost(const void *left, const void *right)
 /* In order of time, a set-up is on the front if it is cheaper than all before it. */
 static void find_front(struct map *map)
 {
+    CHECK(map->setups);
     qsort(map->setups, map->count, sizeof *map->setups, by_time_then_cost);
     double cheapest = INFINITY;
     for (size_t i = 0; i < map->count; i++) {

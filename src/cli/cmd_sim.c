@@ -195,7 +195,7 @@ static void print_text(const struct sim_command *command, const struct sim_resul
     cli_write(&out);
 }
 
-static int simulate(struct sim_command *command)
+static int simulate(const struct sim_command *command)
 {
     const struct recipe *recipe = command->load.recipe;
     AUTO_FREE struct core_experiment_spec *specs =
@@ -206,9 +206,10 @@ static int simulate(struct sim_command *command)
                                       .experiment_count = recipe->experiment_count};
     struct sim_result result;
     struct err err = {0};
-    command->sim.spec = &spec;
+    struct sim_options sim = command->sim;
+    sim.spec = &spec;
     int64_t began_ms = clock_mono_ms();
-    enum err_code code = sim_run(&command->sim, &result, &err);
+    enum err_code code = sim_run(&sim, &result, &err);
     double wall_s = (double)(clock_mono_ms() - began_ms) / 1000.0;
     if (code != ERR_OK) {
         return cli_error(EXIT_WORK_FAILED, "%s", err.text);

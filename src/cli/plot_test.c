@@ -1,5 +1,6 @@
 #include "cli/plot.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "cli/draw.h"
@@ -103,7 +104,7 @@ static void assert_well_formed(const char *svg)
         if (at[1] == '/') {
             assert_true(depth > 0);
             depth--;
-            assert_non_null(stack[depth]);
+            CHECK(stack[depth]);
             assert_true(lengths[depth] == length && memcmp(stack[depth], name, length) == 0);
         } else if (end[-1] != '/') {
             assert_true(depth < 32);

@@ -87,37 +87,43 @@ const char *summary_state(const struct session *session, bool stopped)
     return cli_workflow_state(state);
 }
 
+/* The failed tasks of one experiment, as long as there is room for them. */
+static void add_failures_of(struct str *out, const struct session *session, uint32_t experiment,
+                            size_t *shown)
+{
+    const struct experiment *of = &session->recipe->experiments[experiment];
+    struct core_experiment_view view;
+    core_experiment_view(session->core, WORKFLOW, experiment, &view);
+    uint64_t found = 0;
+    for (uint64_t t = 0; found < view.failed && t < view.tasks; t++) {
+        struct core_task_view task;
+        core_task_view(session->core, WORKFLOW, experiment, t, &task);
+        if (task.state != TASK_FAILED) {
+            continue;
+        }
+        found++;
+        if ((*shown)++ >= FAILURES_SHOWN) {
+            continue;
+        }
+        str_addf(out, "%sfailed%s: %s/%" PRIu64 ", ", *shown == 1 ? "\n" : "",
+                 of->allow_failure ? " (allowed)" : "", of->name, t);
+        cli_add_outcome(out, task.outcome, task.code, NULL);
+        str_addf(out, " after %" PRIu32 " attempt%s\n        ", task.attempt,
+                 task.attempt == 1 ? "" : "s");
+        place_add_log(out, session->folder, of->name, t, task.attempt);
+        str_add_char(out, '\n');
+    }
+}
+
 static void add_failures(struct str *out, const struct session *session)
 {
     size_t shown = 0;
     /* first those that made the workflow fail, then those that were forgiven */
-    for (uint32_t turn = 0; turn < 2 * session->recipe->experiment_count; turn++) {
-        uint32_t e = turn % (uint32_t)session->recipe->experiment_count;
-        bool forgiven = turn >= session->recipe->experiment_count;
-        if (session->recipe->experiments[e].allow_failure != forgiven) {
-            continue;
-        }
-        struct core_experiment_view view;
-        core_experiment_view(session->core, WORKFLOW, e, &view);
-        uint64_t found = 0;
-        for (uint64_t t = 0; found < view.failed && t < view.tasks; t++) {
-            struct core_task_view task;
-            core_task_view(session->core, WORKFLOW, e, t, &task);
-            if (task.state != TASK_FAILED) {
-                continue;
+    for (int forgiven = 0; forgiven < 2; forgiven++) {
+        for (uint32_t e = 0; e < session->recipe->experiment_count; e++) {
+            if (session->recipe->experiments[e].allow_failure == (forgiven == 1)) {
+                add_failures_of(out, session, e, &shown);
             }
-            found++;
-            if (shown++ >= FAILURES_SHOWN) {
-                continue;
-            }
-            const char *name = session->recipe->experiments[e].name;
-            str_addf(out, "%sfailed%s: %s/%" PRIu64 ", ", shown == 1 ? "\n" : "",
-                     forgiven ? " (allowed)" : "", name, t);
-            cli_add_outcome(out, task.outcome, task.code, NULL);
-            str_addf(out, " after %" PRIu32 " attempt%s\n        ", task.attempt,
-                     task.attempt == 1 ? "" : "s");
-            place_add_log(out, session->folder, name, t, task.attempt);
-            str_add_char(out, '\n');
         }
     }
     if (shown > FAILURES_SHOWN) {

@@ -45,9 +45,9 @@ struct template; /* lives in the arena it was compiled into; read-only, any thre
 typedef int (*template_resolve_fn)(void *context, const char *name, const char **suggestion);
 
 /* Returns NULL with diagnoses at (line, column) plus the offset inside the text; later lines count
- * on from `line` and begin at `column` too, as in a block scalar. A shell template must end in a neutral state: an unterminated quote, $(,
- * here-document or backslash is an error. It may end in a comment or a here-document's last line,
- * so that only a new line can safely be put behind it. */
+ * on from `line` and begin at `column` too, as in a block scalar. A shell template must end in a
+ * neutral state: an unterminated quote, $(, here-document or backslash is an error. It may end in a
+ * comment or a here-document's last line, so that only a new line can safely be put behind it. */
 struct template *template_compile(struct arena *arena, enum template_mode mode, const char *text,
                                   int line, int column, template_resolve_fn resolve, void *context,
                                   struct diag_list *diags);
