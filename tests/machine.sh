@@ -63,4 +63,4 @@ check_output "as a mistake in the recipe" '^both.yaml:2:[0-9]+: .*both framework
 
 check "the figure of the paper is a good recipe" \
     "$DROVER" check "$SOURCE/examples/mnist-search.yaml"
-said "with its thousand tasks" '^ok: 1 experiment, 1000 tasks$'
+said "with its thousand tasks" '^ok: 1 experiments, 1000 tasks$'

@@ -147,6 +147,6 @@ check_equal "after all that, nothing was made anywhere" \
     "$(find . -mindepth 1 | LC_ALL=C sort | tr '\n' ' ' | sed 's/ $//')"
 
 check_exit 0 "a good recipe is good" "$DROVER" check good.yaml
-check_output "and counted" '^ok: 1 experiment, 1 task$' "$DROVER" check good.yaml
+check_output "and counted" '^ok: 1 experiments, 1 tasks$' "$DROVER" check good.yaml
 check_exit 0 "work that is done exits with 0" "$DROVER" run good.yaml --state state
 check_exit 1 "work that fails exits with 1" "$DROVER" run good.yaml --set a.command=false

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "master/place.h"
 
@@ -204,5 +205,17 @@ void cli_add_outcome(struct str *out, enum core_outcome outcome, uint32_t code, 
     case OUT_NODE_LOST:
         str_add(out, "lost");
         break;
+    }
+}
+
+void cli_json_time(struct json *json, const char *key, int64_t unix_ms)
+{
+    json_key(json, key);
+    if (unix_ms > 0) {
+        AUTO_STR struct str text = {0};
+        clock_add_rfc3339(&text, unix_ms);
+        json_text(json, str_text(&text));
+    } else {
+        json_null(json);
     }
 }

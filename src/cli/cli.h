@@ -3,6 +3,7 @@
 #define CLI_CLI_H
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "core/core.h"
 #include "master/session.h"
@@ -64,5 +65,8 @@ const char *cli_workflow_state(enum core_workflow_state state);
 /* "exit 3", "killed by SEGV (signal 11)", "timed out", "out of memory", ...; empty for success. */
 void cli_add_outcome(struct str *out, enum core_outcome outcome, uint32_t code, const char *detail);
 const char *cli_outcome_name(enum core_outcome outcome); /* "exited", "timeout" */
+
+/* A key with the time in RFC 3339, or null for 0. */
+void cli_json_time(struct json *json, const char *key, int64_t unix_ms);
 
 #endif

@@ -38,8 +38,9 @@ static int run(int argc, char **argv)
             printf("{\"ok\":true,\"experiments\":%zu,\"tasks\":%" PRIu64 "}\n",
                    load.recipe->experiment_count, tasks);
         } else {
-            printf("ok: %zu experiment%s, %" PRIu64 " task%s\n", load.recipe->experiment_count,
-                   load.recipe->experiment_count == 1 ? "" : "s", tasks, tasks == 1 ? "" : "s");
+            /* this very line is the contract: programs read it */
+            printf("ok: %zu experiments, %" PRIu64 " tasks\n", load.recipe->experiment_count,
+                   tasks);
         }
     }
     load_release(&load);

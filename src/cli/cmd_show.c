@@ -153,18 +153,6 @@ static int run_status(int argc, char **argv)
 /* --- tasks ---------------------------------------------------------------------------------------
  */
 
-static void json_add_time(struct json *json, const char *key, int64_t unix_ms)
-{
-    AUTO_STR struct str text = {0};
-    json_key(json, key);
-    if (unix_ms > 0) {
-        clock_add_rfc3339(&text, unix_ms);
-        json_text(json, str_text(&text));
-    } else {
-        json_null(json);
-    }
-}
-
 static void add_task_json(struct str *out, const char *experiment, uint64_t index,
                           const struct core_task_view *task, const struct str *params)
 {
@@ -199,8 +187,8 @@ static void add_task_json(struct str *out, const char *experiment, uint64_t inde
     } else {
         json_null(&json);
     }
-    json_add_time(&json, "started_at", task->started_ms);
-    json_add_time(&json, "finished_at",
+    cli_json_time(&json, "started_at", task->started_ms);
+    cli_json_time(&json, "finished_at",
                   ended && task->started_ms > 0 ? task->started_ms + task->duration_ms : 0);
     json_key(&json, "params");
     json_raw(&json, str_text(params), params->size);

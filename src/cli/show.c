@@ -330,18 +330,6 @@ static void json_note(void *context, const char *text)
     flush_buffer(context);
 }
 
-static void json_add_time(struct json *json, const char *key, int64_t unix_ms)
-{
-    AUTO_STR struct str text = {0};
-    json_key(json, key);
-    if (unix_ms > 0) {
-        clock_add_rfc3339(&text, unix_ms);
-        json_text(json, str_text(&text));
-    } else {
-        json_null(json);
-    }
-}
-
 static void json_task(void *context, const struct master *master,
                       const struct master_task_event *event)
 {
@@ -357,7 +345,7 @@ static void json_task(void *context, const struct master *master,
     json_text(&json, cli_task_state(event->state));
     json_key(&json, "attempt");
     json_u64(&json, event->attempt);
-    json_add_time(&json, "started_at", event->started_ms);
+    cli_json_time(&json, "started_at", event->started_ms);
     if (event->state != TASK_RUNNING) {
         json_key(&json, "outcome");
         json_text(&json, cli_outcome_name(event->outcome));
