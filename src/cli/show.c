@@ -9,9 +9,13 @@
 #include "master/place.h"
 #include "recipe/plan.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -24,6 +28,7 @@ enum {
     JSON_REFRESH_MS = 200, /* how long a line may wait in the buffer */
     FAILURES_SHOWN = 20,
     BUFFER_BYTES = 1 << 15,
+    READER_LOOK_MS = 200, /* between looks at the signals while nobody reads */
 };
 
 struct show {
@@ -43,13 +48,41 @@ struct show {
     double rate;
 };
 
+static bool is_asked_to_stop(void)
+{
+    sigset_t pending;
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+            sigismember(&pending, SIGHUP) == 1);
+}
+
+/* Waits for the reader; false: there is none, or we are asked to stop and it takes nothing. The
+ * signals are blocked and read by the loop that called us, so they can only be seen as pending. */
+static bool wait_for_reader(void)
+{
+    struct pollfd file = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    while (poll(&file, 1, READER_LOOK_MS) <= 0) {
+        if (is_asked_to_stop()) {
+            return false;
+        }
+    }
+    return (file.revents & POLLNVAL) == 0;
+}
+
 /* Unlike cli_write, a reader that has gone does not end the run. */
 static void emit_text(struct show *show, const struct str *text)
 {
     const char *at = str_text(text);
     size_t left = text->size;
     while (left > 0 && !show->out_gone) {
-        ssize_t wrote = write(STDOUT_FILENO, at, left);
+        /* a pipe that is ready takes this much without blocking */
+        ssize_t wrote = -1;
+        if (wait_for_reader()) {
+            wrote = write(STDOUT_FILENO, at, left < PIPE_BUF ? left : PIPE_BUF);
+            if (wrote < 0 && (errno == EAGAIN || errno == EINTR)) {
+                continue;
+            }
+        }
         if (wrote < 0) {
             show->out_gone = true;
             return;

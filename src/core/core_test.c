@@ -169,6 +169,37 @@ static void test_failures_are_retried_after_a_growing_delay(void **state)
     world_end(&world);
 }
 
+static void apply_all(struct core *core, const struct core_out *out)
+{
+    for (size_t i = 0; i < out->fact_count; i++) {
+        assert_int_equal(core_apply(core, &out->facts[i], NULL), ERR_OK);
+    }
+}
+
+static void test_a_clock_set_back_between_runs_holds_up_no_retry(void **state)
+{
+    (void)state;
+    struct core_experiment_spec one = {
+        .task_count = 1, .needs = {.cpu_milli = 1000}, .retries = 1, .backoff_ms = 500};
+    struct core_workflow_spec spec = {.experiments = &one, .experiment_count = 1};
+    struct world world;
+    struct core *later = core_create();
+    core_define(later, 1, &spec);
+    world_begin(&world, &one, 1);
+    core_node_join(world.core, 0, &two_slots, 1000, &world.out);
+    apply_all(later, &world.out);
+    struct core_attempt id = effect(&world, EFFECT_START, 0)->id;
+    world.now_ms = INT64_C(1000000000000);
+    report(&world, &id, OUT_EXITED, 1);
+    apply_all(later, &world.out);
+    core_out_clear(&world.out);
+    core_begin_term(later, 2000, &world.out);
+    assert_in_range(core_next_due_ms(later), 2000, 2000 + 60000);
+    core_verify(later);
+    core_destroy(later);
+    world_end(&world);
+}
+
 static void test_losing_nodes_uses_no_retries_but_has_a_limit(void **state)
 {
     (void)state;
@@ -279,6 +310,21 @@ static void test_max_failures_stops_a_hopeless_experiment(void **state)
     report(&world, &c, OUT_KILLED, 9);
     assert_false(effect(&world, EFFECT_SETTLED, 0)->accepted);
     assert_int_equal(effect_count(&world, EFFECT_START), 0);
+    world_end(&world);
+}
+
+static void test_max_failures_counts_tasks_that_were_lost_too_often(void **state)
+{
+    (void)state;
+    struct core_experiment_spec one = {
+        .task_count = 9, .needs = {.cpu_milli = 1000}, .max_failures = 1, .crash_limit = 1};
+    struct world world;
+    world_begin(&world, &one, 1);
+    core_node_join(world.core, 0, &two_slots, 1000, &world.out);
+    core_node_lost(world.core, 0, 1000, &world.out);
+    assert_int_equal(state_of(&world, 0, 0), TASK_FAILED);
+    assert_int_equal(state_of(&world, 0, 8), TASK_CANCELLED);
+    assert_int_equal(core_workflow_state(world.core, 1), WORKFLOW_FAILED);
     world_end(&world);
 }
 
@@ -412,11 +458,13 @@ int main(void)
         cmocka_unit_test(test_a_result_is_accepted_once),
         cmocka_unit_test(test_a_late_result_of_an_old_attempt_is_refused),
         cmocka_unit_test(test_failures_are_retried_after_a_growing_delay),
+        cmocka_unit_test(test_a_clock_set_back_between_runs_holds_up_no_retry),
         cmocka_unit_test(test_losing_nodes_uses_no_retries_but_has_a_limit),
         cmocka_unit_test(test_a_polite_stop_blames_nobody),
         cmocka_unit_test(test_experiments_wait_for_what_they_depend_on),
         cmocka_unit_test(test_what_depends_on_a_failure_is_skipped),
         cmocka_unit_test(test_max_failures_stops_a_hopeless_experiment),
+        cmocka_unit_test(test_max_failures_counts_tasks_that_were_lost_too_often),
         cmocka_unit_test(test_cancel_ends_the_workflow_and_kills_what_runs),
         cmocka_unit_test(test_workers_caps_what_runs_at_once),
         cmocka_unit_test(test_needs_that_nobody_meets_are_named),

@@ -200,12 +200,17 @@ static bool is_live(const struct core *core, const struct core_attempt *id)
            task->attempt == id->attempt && task->term == id->term;
 }
 
+static int64_t backoff_longest_ms(const struct core_experiment_spec *spec)
+{
+    return spec->backoff_ms > 60000 ? spec->backoff_ms : 60000;
+}
+
 /* Doubling from backoff_ms to a minute, spread over the upper half so that a herd of retries does
  * not come back at once. */
 static int64_t backoff_ms(uint64_t seed, const struct core_attempt *id,
                           const struct core_experiment_spec *spec, uint32_t failures)
 {
-    int64_t longest = spec->backoff_ms > 60000 ? spec->backoff_ms : 60000;
+    int64_t longest = backoff_longest_ms(spec);
     int64_t delay = spec->backoff_ms;
     for (uint32_t i = 0; i < failures && delay < longest; i++) {
         delay *= 2;
@@ -260,6 +265,20 @@ static void decide_accepted(struct core *core, uint32_t node, const struct core_
     after_end(core, id, fact, now_ms, out);
 }
 
+static void after_failure(struct core *core, const struct core_attempt *id, uint64_t fact,
+                          int64_t now_ms, struct core_out *out)
+{
+    const struct experiment_state_data *experiment =
+        core_experiment_at(core, id->workflow, id->experiment);
+    uint64_t most = experiment->spec.max_failures;
+    if (most > 0 && experiment->failed >= most && experiment->state != EXPERIMENT_ENDED) {
+        cancel_experiment(core, id, CANCEL_TOO_MANY_FAILURES, now_ms, out);
+        advance(core, id->workflow, now_ms, out);
+        return;
+    }
+    after_end(core, id, fact, now_ms, out);
+}
+
 static void decide_failed(struct core *core, uint32_t node, const struct core_attempt *id,
                           const struct core_result *result, int64_t now_ms, struct core_out *out)
 {
@@ -286,13 +305,7 @@ static void decide_failed(struct core *core, uint32_t node, const struct core_at
     if (!final && due_ms <= core->ticked_ms) {
         dispatch_new_work(core);
     }
-    if (final && spec->max_failures > 0 && experiment->failed >= spec->max_failures &&
-        experiment->state != EXPERIMENT_ENDED) {
-        cancel_experiment(core, id, CANCEL_TOO_MANY_FAILURES, now_ms, out);
-        advance(core, id->workflow, now_ms, out);
-        return;
-    }
-    after_end(core, id, fact, now_ms, out);
+    after_failure(core, id, fact, now_ms, out);
 }
 
 static void decide_lost(struct core *core, uint32_t node, const struct core_attempt *id,
@@ -315,7 +328,7 @@ static void decide_lost(struct core *core, uint32_t node, const struct core_atte
                                         .at_ms = now_ms});
     effect_push(out, EFFECT_SETTLED, node, id, fact);
     effect_push(out, EFFECT_TASK, node, id, fact);
-    after_end(core, id, fact, now_ms, out);
+    after_failure(core, id, fact, now_ms, out);
     dispatch_new_work(core);
 }
 
@@ -434,11 +447,26 @@ static void lose_former_attempts(struct core *core, uint32_t number, int64_t now
     }
 }
 
+/* A former master's clock may have been ahead: no retry waits longer than its back-off could be. */
+static void cap_retries(struct experiment_state_data *experiment, int64_t now_ms)
+{
+    int64_t latest_ms = now_ms + backoff_longest_ms(&experiment->spec);
+    size_t count = experiment->retry_count;
+    experiment->retry_count = 0;
+    for (size_t i = 0; i < count; i++) { /* a heap again: those capped are ordered by task */
+        struct retry again = experiment->retries[i];
+        retry_push(experiment, again.due_ms < latest_ms ? again.due_ms : latest_ms, again.task);
+    }
+}
+
 void core_begin_term(struct core *core, int64_t now_ms, struct core_out *out)
 {
     emit(core, out, &(struct fact){.kind = FACT_TERM, .term = core->term + 1, .at_ms = now_ms});
     for (uint32_t w = 1; w <= core->workflow_count; w++) {
         if (core->workflows[w - 1].submitted && core->workflows[w - 1].state == WORKFLOW_RUNNING) {
+            for (size_t e = 0; e < core->workflows[w - 1].experiment_count; e++) {
+                cap_retries(&core->workflows[w - 1].experiments[e], now_ms);
+            }
             lose_former_attempts(core, w, now_ms, out);
             advance(core, w, now_ms, out);
         }

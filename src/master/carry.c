@@ -230,7 +230,11 @@ bool carry_links(struct carrier *carrier, struct err *err)
         carrier->missing_count--;
     }
     for (size_t i = 0; i < carrier->held_count; i++) {
-        add_run(carrier, &carrier->held[i].id);
+        if (carrier->held[i].kind == EFFECT_START) {
+            add_run(carrier, &carrier->held[i].id);
+        } else {
+            add_kill(carrier, &carrier->held[i].id);
+        }
     }
     carrier->held_count = 0;
     return true;
@@ -331,6 +335,10 @@ static void perform(struct carrier *carrier, struct pending *item)
         }
         break;
     case EFFECT_KILL:
+        if (carrier->held_count > 0) { /* not before the start it may be about */
+            VEC_PUSH(carrier->held, carrier->held_count, carrier->held_cap) = *effect;
+            break;
+        }
         add_kill(carrier, &effect->id);
         break;
     case EFFECT_SETTLED:

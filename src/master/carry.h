@@ -65,7 +65,7 @@ struct carrier {
     struct missing_link *missing; /* while there are any, nothing is started */
     size_t missing_count;
     size_t missing_cap;
-    struct core_effect *held; /* the starts that wait for them */
+    struct core_effect *held; /* the starts that wait for them, and kills behind those */
     size_t held_count;
     size_t held_cap;
 };

@@ -10,7 +10,13 @@
 #include <unistd.h>
 #include <zmq.h>
 
-enum { GATHER_BYTES_MAX = 1 << 20, PAUSE_FIRST_MS = 20, PAUSE_MAX_MS = 1000 };
+enum {
+    GATHER_BYTES_MAX = 1 << 20,
+    BURST_COMMITS = 8,
+    BURST_GAP_MS = 10,
+    PAUSE_FIRST_MS = 20,
+    PAUSE_MAX_MS = 1000
+};
 
 enum post_kind { POST_FACTS, POST_SNAPSHOT, POST_STOP };
 
@@ -40,12 +46,15 @@ struct worker {
     uint64_t batch_first;
     uint32_t batch_count;
     int64_t committed_ms; /* when the last commit ended */
+    int burst;            /* commits that followed each other quickly */
     int64_t give_up_ms;   /* after STOP: no retry beyond this; else INT64_MAX */
     bool in_trouble;
     bool stopping;
     bool failed;
-    zmq_msg_t held; /* a post that did not belong to the batch */
-    bool has_held;
+    zmq_msg_t *held; /* posts that came while the store was in trouble, in their order */
+    size_t held_head;
+    size_t held_count;
+    size_t held_cap;
 };
 
 static void tell(struct worker *worker, const struct keeper_news *news)
@@ -59,28 +68,37 @@ static bool may_retry(struct worker *worker, enum err_code code)
     return passing && clock_mono_ms() < worker->give_up_ms;
 }
 
-/* Watches for STOP while the store is in trouble; other posts wait their turn in the socket. */
-static void pause_and_watch(struct worker *worker, int64_t pause_ms)
+/* Keeps what comes for later, but heeds a STOP at once, whatever stands before it. */
+static void hold_post(struct worker *worker)
 {
-    if (worker->has_held || worker->stopping) {
-        usleep((useconds_t)pause_ms * 1000);
+    zmq_msg_t message;
+    zmq_msg_init(&message);
+    if (zmq_msg_recv(&message, worker->socket, ZMQ_DONTWAIT) < 0) {
+        zmq_msg_close(&message);
         return;
     }
-    zmq_pollitem_t item = {.socket = worker->socket, .events = ZMQ_POLLIN};
-    if (zmq_poll(&item, 1, pause_ms) <= 0) {
-        return;
-    }
-    zmq_msg_init(&worker->held);
-    if (zmq_msg_recv(&worker->held, worker->socket, ZMQ_DONTWAIT) < 0) {
-        return;
-    }
-    worker->has_held = true;
-    const struct post *post = zmq_msg_data(&worker->held);
+    const struct post *post = zmq_msg_data(&message);
     if (post->kind == POST_STOP) {
         worker->stopping = true;
         worker->give_up_ms = clock_mono_ms() + (int64_t)post->first;
-        zmq_msg_close(&worker->held);
-        worker->has_held = false;
+        zmq_msg_close(&message);
+        return;
+    }
+    VEC_PUSH(worker->held, worker->held_count, worker->held_cap) = message;
+}
+
+/* Watches for STOP while the store is in trouble. */
+static void pause_and_watch(struct worker *worker, int64_t pause_ms)
+{
+    int64_t until_ms = clock_mono_ms() + pause_ms;
+    bool was_stopping = worker->stopping;
+    int64_t left_ms = pause_ms;
+    while (left_ms > 0 && worker->stopping == was_stopping) {
+        zmq_pollitem_t item = {.socket = worker->socket, .events = ZMQ_POLLIN};
+        if (zmq_poll(&item, 1, left_ms) > 0) {
+            hold_post(worker);
+        }
+        left_ms = until_ms - clock_mono_ms();
     }
 }
 
@@ -141,7 +159,9 @@ static void commit_batch(struct worker *worker)
         str_clear(&worker->batch);
         worker->batch_count = 0;
     }
-    worker->committed_ms = clock_mono_ms();
+    int64_t now_ms = clock_mono_ms();
+    worker->burst = now_ms - worker->committed_ms < BURST_GAP_MS ? worker->burst + 1 : 0;
+    worker->committed_ms = now_ms;
 }
 
 struct snapshot_post {
@@ -189,10 +209,11 @@ static void add_post(struct worker *worker, zmq_msg_t *message)
 static bool take_post(struct worker *worker, int64_t timeout_ms)
 {
     zmq_msg_t message;
-    if (worker->has_held) {
-        message = worker->held;
-        worker->has_held = false;
+    if (worker->held_head < worker->held_count) {
+        message = worker->held[worker->held_head++];
     } else {
+        worker->held_head = 0;
+        worker->held_count = 0;
         zmq_pollitem_t item = {.socket = worker->socket, .events = ZMQ_POLLIN};
         if (zmq_poll(&item, 1, timeout_ms) <= 0) {
             return false;
@@ -209,11 +230,13 @@ static bool take_post(struct worker *worker, int64_t timeout_ms)
 }
 
 /* Gathers what comes within the linger time since the last commit, so that a busy master costs a
- * few hundred commits a second, while a lone fact is committed at once. */
+ * few hundred commits a second. The first of a burst are committed at once: a task that brings the
+ * whole machine down soon after its start should find its assignment in the log. */
 static void gather(struct worker *worker)
 {
+    int64_t linger_ms = worker->burst >= BURST_COMMITS ? KEEPER_LINGER_MS : 0;
     while (!worker->stopping && worker->batch.size < GATHER_BYTES_MAX) {
-        int64_t wait_ms = worker->committed_ms + KEEPER_LINGER_MS - clock_mono_ms();
+        int64_t wait_ms = worker->committed_ms + linger_ms - clock_mono_ms();
         if (!take_post(worker, wait_ms > 0 ? wait_ms : 0)) {
             break;
         }
@@ -243,6 +266,7 @@ static void *keeper_thread(void *argument)
     keeper->all_durable = !worker.failed && worker.batch_count == 0;
     keeper->store->ops->close(keeper->store);
     str_release(&worker.batch);
+    free(worker.held);
     int linger_ms = 0;
     zmq_setsockopt(worker.socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
     zmq_close(worker.socket);

@@ -1,7 +1,7 @@
 /* keeper.h - the actor that owns the store: takes batches of facts, commits them in groups.
  *
  * The master posts batches and goes on; the keeper appends everything that has gathered in one
- * transaction, at most every KEEPER_LINGER_MS while work keeps coming, and answers with the number
+ * transaction, at most every KEEPER_LINGER_MS while much is coming, and answers with the number
  * of the last fact that is durable. It alone retries: a failing store is asked again with growing
  * pauses for as long as it takes, and the master is told once when trouble begins and once when it
  * ends, so that it can stop handing out work and say why. Nothing is ever dropped.

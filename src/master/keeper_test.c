@@ -176,6 +176,24 @@ static void test_stopping_with_a_dead_store_gives_up_and_says_so(void **state)
     assert_in_range(clock_mono_ms() - began_ms, 0, 3000);
 }
 
+static void test_a_stop_is_heard_behind_facts_that_wait(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    begin(&fixture, store_memory_create());
+    fixture.peek.refuse = true;
+    post(&fixture, 1);
+    struct keeper_news news;
+    assert_true(keeper_wait(fixture.keeper, 10000, &news));
+    assert_int_equal(news.kind, KEEPER_TROUBLE);
+    for (int i = 0; i < 10; i++) {
+        post(&fixture, 3);
+    }
+    int64_t began_ms = clock_mono_ms();
+    end(&fixture, false);
+    assert_in_range(clock_mono_ms() - began_ms, 0, 3000);
+}
+
 static void test_a_snapshot_follows_the_facts_before_it(void **state)
 {
     (void)state;
@@ -196,6 +214,7 @@ int main(void)
         cmocka_unit_test(test_a_failing_store_loses_nothing),
         cmocka_unit_test(test_trouble_is_told_once_and_its_end_too),
         cmocka_unit_test(test_stopping_with_a_dead_store_gives_up_and_says_so),
+        cmocka_unit_test(test_a_stop_is_heard_behind_facts_that_wait),
         cmocka_unit_test(test_a_snapshot_follows_the_facts_before_it),
     };
     return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);

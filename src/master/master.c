@@ -174,6 +174,53 @@ static void on_started(struct master *master, const Drover__Started *started)
     master->options->observer->task(master->options->observer->context, master, &event);
 }
 
+static void send_stop(struct master *master, int64_t grace_ms)
+{
+    if (!master->node_socket) {
+        return; /* it has not begun */
+    }
+    carry_flush(&master->carrier);
+    Drover__Stop stop = DROVER__STOP__INIT;
+    stop.grace_ms = grace_ms;
+    Drover__ToNode message = DROVER__TO_NODE__INIT;
+    message.stop = &stop;
+    enum err_code code = wire_send_to_node(master->node_socket, &message, NULL);
+    CHECK(code == ERR_OK);
+}
+
+/* First: end tasks politely and keep the state. Again: at once. */
+static void read_signals(struct master *master)
+{
+    struct signalfd_siginfo info;
+    while (read(master->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGWINCH) {
+            master->refreshed_ms = 0;
+            continue;
+        }
+        master->signals++;
+        if (master->signals == 1) {
+            note(master, "stopping: tasks are told to end (TERM) and killed after 10 s, or when "
+                         "you ask again; the state is kept");
+            update_pause(master);
+            send_stop(master, STOP_GRACE_MS);
+        } else if (master->signals == 2) {
+            send_stop(master, 0);
+        }
+    }
+}
+
+/* Who stops a whole machine or service signals its tasks as well as us: that is no fault of theirs.
+ */
+static bool was_stopped_with_us(struct master *master, const Drover__Ended *ended)
+{
+    if (ended->outcome != DROVER__OUTCOME__OUTCOME_SIGNALLED) {
+        return false;
+    }
+    read_signals(master); /* ours may have come, but not been looked at */
+    return master->signals > 0 && (ended->code == SIGTERM || ended->code == SIGINT ||
+                                   ended->code == SIGHUP || ended->code == SIGKILL);
+}
+
 static void on_ended(struct master *master, const Drover__Ended *ended)
 {
     struct core_attempt id = attempt_of(ended->id);
@@ -182,6 +229,9 @@ static void on_ended(struct master *master, const Drover__Ended *ended)
                                  .has_output = ended->has_output,
                                  .started_ms = ended->started_unix_ms,
                                  .duration_us = ended->duration_us};
+    if (was_stopped_with_us(master, ended)) {
+        result.outcome = OUT_KILLED;
+    }
     core_task_ended(master->core, NODE, &id, &result, now_ms(master), &master->out);
     carry_out(&master->carrier, &master->out, ended);
 }
@@ -236,41 +286,6 @@ static void read_keeper(struct master *master)
     struct keeper_news news;
     while (keeper_read(master->carrier.keeper, &news)) {
         on_news(master, &news);
-    }
-}
-
-static void send_stop(struct master *master, int64_t grace_ms)
-{
-    if (!master->node_socket) {
-        return; /* it has not begun */
-    }
-    carry_flush(&master->carrier);
-    Drover__Stop stop = DROVER__STOP__INIT;
-    stop.grace_ms = grace_ms;
-    Drover__ToNode message = DROVER__TO_NODE__INIT;
-    message.stop = &stop;
-    enum err_code code = wire_send_to_node(master->node_socket, &message, NULL);
-    CHECK(code == ERR_OK);
-}
-
-/* First: end tasks politely and keep the state. Again: at once. */
-static void read_signals(struct master *master)
-{
-    struct signalfd_siginfo info;
-    while (read(master->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGWINCH) {
-            master->refreshed_ms = 0;
-            continue;
-        }
-        master->signals++;
-        if (master->signals == 1) {
-            note(master, "stopping: tasks are told to end (TERM) and killed after 10 s, or when "
-                         "you ask again; the state is kept");
-            update_pause(master);
-            send_stop(master, STOP_GRACE_MS);
-        } else if (master->signals == 2) {
-            send_stop(master, 0);
-        }
     }
 }
 

@@ -456,7 +456,14 @@ static enum err_code open_new(const struct session_options *options, struct sess
         session->id = mem_strdup(session->recipe->name);
     }
     if (code == ERR_OK && session->lock_fd < 0) {
+        bool strange = false;
         code = place_lock(session->folder, LOCK_WAIT_MS, &session->lock_fd, err);
+        if (code == ERR_OK && place_has_state(session->folder, &strange)) {
+            /* it was empty when we looked; to write our record over the other's would give its
+             * results another seed */
+            code = err_set(err, ERR_EXISTS, "%s: another drover has just begun there",
+                           session->folder);
+        }
     }
     if (code == ERR_OK && !session->store) {
         code = open_store(session->folder, STORE_WRITE, options->faults, &session->store, err);
@@ -492,29 +499,43 @@ static enum err_code open_given(const struct session_options *options, struct se
     return code == ERR_OK ? open_new(options, session, source, diags, err) : code;
 }
 
-enum err_code session_open(const struct session_options *options, struct session *out,
-                           struct diag_list *diags, struct err *err)
+static enum err_code open_from_source(const struct session_options *options,
+                                      const struct source *source, struct session *out,
+                                      struct diag_list *diags, struct err *err)
 {
     *out = (struct session){.lock_fd = -1,
                             .ignore_hardware = options->ignore_hardware,
                             .no_containers = options->no_containers};
-    struct source source = {0};
     bool exists = false;
+    enum err_code code = choose_folder(options, out, &exists, err);
+    if (code == ERR_OK) {
+        code = options->recipe_file ? open_given(options, out, source, exists, diags, err)
+                                    : open_existing(options, out, NULL, NULL, err);
+    }
+    if (code != ERR_OK) {
+        session_release(out);
+    }
+    return code;
+}
+
+enum err_code session_open(const struct session_options *options, struct session *out,
+                           struct diag_list *diags, struct err *err)
+{
+    *out = (struct session){.lock_fd = -1};
+    struct source source = {0};
     enum err_code code = ERR_OK;
     if (options->recipe_file) {
         code = source_from_file(options, &source, err);
     }
     if (code == ERR_OK) {
-        code = choose_folder(options, out, &exists, err);
+        code = open_from_source(options, &source, out, diags, err);
     }
-    if (code == ERR_OK) {
-        code = options->recipe_file ? open_given(options, out, &source, exists, diags, err)
-                                    : open_existing(options, out, NULL, NULL, err);
+    /* lost the race for a new folder: what is there now is resumed */
+    if (code == ERR_EXISTS && options->recipe_file) {
+        diag_release(diags);
+        code = open_from_source(options, &source, out, diags, err);
     }
     source_release(&source);
-    if (code != ERR_OK) {
-        session_release(out);
-    }
     return code;
 }
 

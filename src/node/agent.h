@@ -25,6 +25,8 @@ enum {
     AGENT_SLOTS_MAX = 1024,
     AGENT_STARTED_AFTER_MS = 100, /* shorter ones are only reported when they end */
     AGENT_BATCH_MAX = 1000,       /* reports of a kind in one message */
+    AGENT_CROWDED_MS = 100,       /* between tries when the machine has no process to give */
+    AGENT_CROWDED_TRIES = 100,    /* of one attempt; then it has not started */
 };
 
 struct attempt {
@@ -37,7 +39,8 @@ struct attempt {
     uint64_t serial;
     int64_t started_mono_us;
     int64_t started_unix_ms;
-    bool is_fresh; /* runs, and Started has not been sent */
+    bool is_fresh;    /* runs, and Started has not been sent */
+    uint32_t crowded; /* how often there was no process for it */
 };
 TAILQ_HEAD(attempt_list, attempt);
 
@@ -95,6 +98,8 @@ struct agent {
 
     struct pollfd poll_files[AGENT_SLOTS_MAX + 1];
 
+    int64_t crowded_until_ms; /* nothing is started before this */
+
     bool is_stopping;
     int64_t stop_until_ms; /* no patience after this */
 };
@@ -103,6 +108,10 @@ struct agent {
 
 /* Takes the run and queues it, or ends it at once if this node can never run it. */
 void attempt_add(struct agent *agent, Drover__Run *run);
+
+/* The machine has no process or file to give now: nothing is started for a moment. False: this
+ * attempt has waited long enough, or the node is stopping. */
+bool attempt_wait_for_machine(struct agent *agent, struct attempt *attempt);
 
 /* Starts what fits, strictly in order. */
 void attempt_start_queued(struct agent *agent);

@@ -154,6 +154,16 @@ static enum err_code launch(struct agent *agent, struct attempt *attempt, struct
     return code;
 }
 
+bool attempt_wait_for_machine(struct agent *agent, struct attempt *attempt)
+{
+    if (agent->is_stopping || attempt->crowded >= AGENT_CROWDED_TRIES) {
+        return false;
+    }
+    attempt->crowded++;
+    agent->crowded_until_ms = clock_mono_ms() + AGENT_CROWDED_MS;
+    return true;
+}
+
 /* False: there is no slot for it now. */
 static bool start(struct agent *agent, struct attempt *attempt)
 {
@@ -164,7 +174,7 @@ static bool start(struct agent *agent, struct attempt *attempt)
     }
     if (open_slot(agent, slot, &err) != ERR_OK) {
         attempt_free_slot(agent, slot);
-        if (agent->running_count > 0) {
+        if (agent->running_count > 0 || attempt_wait_for_machine(agent, attempt)) {
             return false; /* when one of those ends there may be room again */
         }
         attempt_end(agent, attempt, DROVER__OUTCOME__OUTCOME_NOT_STARTED, err.text);
@@ -193,6 +203,9 @@ static bool start(struct agent *agent, struct attempt *attempt)
 void attempt_start_queued(struct agent *agent)
 {
     struct attempt *attempt = NULL;
+    if (clock_mono_ms() < agent->crowded_until_ms) {
+        return;
+    }
     while ((attempt = TAILQ_FIRST(&agent->queued)) != NULL && room_fits(agent, attempt->run)) {
         if (!start(agent, attempt)) {
             return;

@@ -242,7 +242,14 @@ void attempt_collect(struct agent *agent, struct agent_slot *slot)
         return;
     }
     struct attempt *attempt = slot->attempt;
-    if (code == ERR_OK && attempt && told.serial == attempt->serial) {
+    bool is_its = code == ERR_OK && attempt && told.serial == attempt->serial;
+    if (is_its && told.how == REAPER_NO_PROCESS && attempt_wait_for_machine(agent, attempt)) {
+        leave_slot(agent, attempt);
+        TAILQ_REMOVE(&agent->running, attempt, link);
+        TAILQ_INSERT_HEAD(&agent->queued, attempt, link);
+        return;
+    }
+    if (is_its) {
         finish(agent, attempt, &told);
         return;
     }

@@ -169,6 +169,9 @@ static int sleep_ms(struct agent *agent)
     if (agent->is_stopping && agent->stop_until_ms < until_ms) {
         until_ms = agent->stop_until_ms;
     }
+    if (now_ms < agent->crowded_until_ms && agent->crowded_until_ms < until_ms) {
+        until_ms = agent->crowded_until_ms;
+    }
     if (until_ms == INT64_MAX) {
         return -1;
     }
@@ -285,6 +288,7 @@ static enum err_code open_agent(struct agent *agent, struct err *err)
     if (access("/proc/self/stat", R_OK) != 0) {
         return err_errno(err, errno, "/proc is needed to keep track of processes");
     }
+    reaper_raise_file_limit();
     enum err_code code = open_socket(agent, err);
     if (code == ERR_OK) {
         code = trash_open(&agent->trash, agent->options->work_folder, err);

@@ -332,6 +332,21 @@ static void test_a_replaced_output_folder_keeps_no_promise(void **state)
     assert_usable(testing);
 }
 
+static void test_an_output_folder_made_again_is_kept(void **state)
+{
+    struct testing *testing = *state;
+    const struct testing_result *result = testing_do(
+        testing, &(struct testing_order){.script = "rm -rf $DROVER_OUTPUT; mkdir $DROVER_OUTPUT; "
+                                                   "echo result > $DROVER_OUTPUT/x",
+                                         .outputs = {"x"}});
+    assert_int_equal(result->outcome, EXITED);
+    assert_true(result->has_output);
+    AUTO_FREE char *kept = testing_read(testing, "attempts/train/0/0.1/x");
+    assert_non_null(kept);
+    assert_string_equal(kept, "result\n");
+    assert_usable(testing);
+}
+
 static void test_many_quick_tasks_leak_nothing(void **state)
 {
     (void)state;
@@ -425,6 +440,7 @@ int main(void)
         WITH_NODE(test_a_log_folder_that_vanishes_costs_only_the_log),
         WITH_NODE(test_a_hostile_output_folder_is_replaced_and_never_followed),
         WITH_NODE(test_a_replaced_output_folder_keeps_no_promise),
+        WITH_NODE(test_an_output_folder_made_again_is_kept),
         cmocka_unit_test(test_many_quick_tasks_leak_nothing),
         cmocka_unit_test(test_stale_slots_are_cleared_at_the_start),
         cmocka_unit_test(test_a_terminated_context_kills_everything),

@@ -83,12 +83,35 @@ static bool is_dot(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* A task may clear its folder by removing it and making it again: what is in the new one is its
+ * output as much as ever. Only a folder is taken, never what a link leads to. */
+static bool adopt_remade(struct output *output)
+{
+    struct stat stat;
+    int fd = open(output->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    if (fstat(fd, &stat) != 0) {
+        close(fd);
+        return false;
+    }
+    close(output->fd);
+    output->fd = fd;
+    output->device = stat.st_dev;
+    output->inode = stat.st_ino;
+    return true;
+}
+
 enum output_state output_look(struct output *output)
 {
     _Alignas(struct dirent64) char entries[LIST_BYTES];
     struct stat stat;
-    if (lstat(output->path, &stat) != 0 || stat.st_dev != output->device ||
-        stat.st_ino != output->inode || !S_ISDIR(stat.st_mode)) {
+    if (lstat(output->path, &stat) != 0 || !S_ISDIR(stat.st_mode)) {
+        return OUTPUT_SPOILT;
+    }
+    bool is_ours = stat.st_dev == output->device && stat.st_ino == output->inode;
+    if (!is_ours && !adopt_remade(output)) {
         return OUTPUT_SPOILT;
     }
     ssize_t size = list(output->fd, entries, sizeof entries);

@@ -50,7 +50,8 @@ void output_close(struct output *output);
 
 enum output_state { OUTPUT_EMPTY, OUTPUT_FILLED, OUTPUT_SPOILT };
 
-/* What the task left. SPOILT: it is not the folder we made; there is nothing to keep. */
+/* What the task left. SPOILT: it is no folder any more; there is nothing to keep. One that the task
+ * removed and made again is as good as ours. */
 enum output_state output_look(struct output *output);
 
 /* Whether the name exists below the folder. ERR_INVALID: absolute, or leads out of it.

@@ -38,6 +38,7 @@ static char *variable_pointers[REAPER_STRINGS_MAX + 1];
 static struct capture capture;
 static sigset_t only_child_signal; /* the mask while we sleep: all blocked but SIGCHLD */
 static uint64_t own_rss_bytes;
+static struct rlimit file_limit; /* as it was before reaper_raise_file_limit; 0: not raised */
 
 static struct {
     pid_t pid; /* the main process; 0: it has ended */
@@ -109,6 +110,18 @@ static void reset_signals(void)
     sigdelset(&only_child_signal, SIGCHLD);
 }
 
+void reaper_raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (file_limit.rlim_max != 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return;
+    }
+    struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+    if (limit.rlim_cur < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &raised) == 0) {
+        file_limit = limit;
+    }
+}
+
 static void set_up(const struct reaper_files *files)
 {
     setsid();
@@ -120,6 +133,9 @@ static void set_up(const struct reaper_files *files)
     place_files(files);
     struct rlimit no_core = {0};
     setrlimit(RLIMIT_CORE, &no_core); /* inherited by every task */
+    if (file_limit.rlim_max != 0) {
+        setrlimit(RLIMIT_NOFILE, &file_limit);
+    }
     if (chdir("/") != 0) {
         _exit(1);
     }

@@ -79,6 +79,10 @@ struct reaper_files {
     int keep;         /* held open, but not by tasks, until all is gone; -1: none */
 };
 
+/* Lets this process open as many files as it may: each slot takes some, and a slot that finds no
+ * room for its own dies. Tasks get the limit as it was. Call it once, before the first fork. */
+void reaper_raise_file_limit(void);
+
 /* The life of the reaper; call it right after the fork with all signals blocked. */
 _Noreturn void reaper_main(const struct reaper_files *files);
 
