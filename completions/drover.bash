@@ -11,6 +11,9 @@ status   run      --state= --json
 tasks    run      --state= --failed --experiment= --json
 logs     task     --state= --follow
 sim      recipe   --nodes= --slots= --task-time= --mtbf= --boot-time= --lease= --cut-share= --net-loss= --fail-share= --price= --limit= --seed= --set= --json
+catalog  file
+advise   file
+analyse  file
 version  none
 help     command
 '
@@ -40,6 +43,7 @@ _drover_runs() {
 _drover_argument() { # KIND PREFIX
     case $1 in
     recipe) _drover_recipes "$2" ;;
+    file) compgen -f -- "$2" ;;
     run) compgen -W "$(_drover_runs)" -- "$2" ;;
     command) compgen -W "$(_drover_commands)" -- "$2" ;;
     esac

@@ -13,6 +13,9 @@ _drover() {
         'tasks:the tasks of a run'
         'logs:what a task printed'
         'sim:predict time and cost on many nodes'
+        'catalog:machines and their prices'
+        'advise:which machines to rent, and how many'
+        'analyse:when training stopped paying, and what it cost'
         'version:print the version'
         'help:explain a command'
     )
@@ -64,6 +67,9 @@ _drover() {
             '--fail-share=[share of attempts that fail]:share:' \
             '--price=[of a node for an hour]:usd:'
         ;;
+    catalog) _alternative 'verbs:verb:(list show check merge)' 'files:file:_files' ;;
+    advise) _files ;;
+    analyse) _alternative 'verbs:verb:(stabilise cost own map)' 'files:file:_files' ;;
     help) _describe -t commands command commands ;;
     esac
 }
