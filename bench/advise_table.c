@@ -105,7 +105,7 @@ static const struct catalog_row *machine_of(const struct catalog *catalog, const
 static void add_many(struct table *table, const struct csv *csv, const struct catalog *catalog)
 {
     for (size_t i = 0; i < csv_row_count(csv); i++) {
-        char job[200];
+        char job[300];
         char group[200];
         char config[200];
         const char *type = text(csv, i, "vm");
@@ -121,17 +121,17 @@ static void add_many(struct table *table, const struct csv *csv, const struct ca
         snprintf(config, sizeof config, "%s*%g", type, nodes);
         double hourly = nodes * money_units(machine->price_hour_micro);
         bool worked = number(csv, i, "completed") > 0 && elapsed_s > 0;
-        add_row(table, &(struct row){.job = job,
-                                     .group = group,
-                                     .config = config,
-                                     .type = type,
-                                     .machine = {.nodes = nodes,
-                                                 .vcpus = machine->vcpus,
-                                                 .memory_gib = machine->memory_gib,
-                                                 .gpus = machine->gpus,
-                                                 .hourly = hourly},
-                                     .cost = worked ? elapsed_s / 3600 * hourly
-                                                    : (double)INFINITY});
+        add_row(table,
+                &(struct row){.job = job,
+                              .group = group,
+                              .config = config,
+                              .type = type,
+                              .machine = {.nodes = nodes,
+                                          .vcpus = machine->vcpus,
+                                          .memory_gib = machine->memory_gib,
+                                          .gpus = machine->gpus,
+                                          .hourly = hourly},
+                              .cost = worked ? elapsed_s / 3600 * hourly : (double)INFINITY});
     }
 }
 
@@ -197,29 +197,16 @@ double table_cost(const struct table *table, size_t job, size_t config)
     return table->cost[job * table->config_count + config];
 }
 
-size_t table_candidates(const struct table *table, size_t job, size_t *back)
+double *table_past(const struct table *table, size_t job, bool strict, size_t *past_count)
 {
-    size_t count = 0;
-    for (size_t c = 0; c < table->config_count; c++) {
-        if (!isnan(table_cost(table, job, c))) {
-            back[count++] = c;
-        }
-    }
-    return count;
-}
-
-double *table_past(const struct table *table, size_t job, bool strict, const size_t *back,
-                   size_t count, size_t *past_count)
-{
-    double *past = mem_array(table->job_count * count, sizeof *past);
+    size_t configs = table->config_count;
+    double *past = mem_array(table->job_count * configs, sizeof *past);
     *past_count = 0;
     for (size_t j = 0; j < table->job_count; j++) {
         if (j == job || (strict && strcmp(table->groups[j], table->groups[job]) == 0)) {
             continue;
         }
-        for (size_t c = 0; c < count; c++) {
-            past[*past_count * count + c] = table_cost(table, j, back[c]);
-        }
+        memcpy(past + *past_count * configs, table->cost + j * configs, configs * sizeof *past);
         (*past_count)++;
     }
     return past;

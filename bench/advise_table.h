@@ -14,11 +14,9 @@
 struct table {
     const char *name;
     size_t job_count;
-    size_t job_cap;
     char **jobs;
     char **groups; /* the job without the size of its data */
     size_t config_count;
-    size_t config_cap;
     struct choose_config *configs;
     char **config_names;
     char **types;
@@ -32,9 +30,7 @@ void table_release(struct table *table);
 
 double table_cost(const struct table *table, size_t job, size_t config);
 
-/* A table with only the configurations on which `job` was run; `back` maps them to this one. */
-double *table_past(const struct table *table, size_t job, bool strict, const size_t *back,
-                   size_t count, size_t *past_count);
-size_t table_candidates(const struct table *table, size_t job, size_t *back);
+/* The costs of the other jobs, row by row; strict: without those of the same group. */
+double *table_past(const struct table *table, size_t job, bool strict, size_t *past_count);
 
 #endif

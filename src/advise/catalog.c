@@ -341,7 +341,8 @@ static enum err_code find_columns(struct source *source, struct err *err)
 static enum err_code add_row(struct source *source, struct err *err)
 {
     struct catalog *catalog = source->catalog;
-    struct catalog_row row = {0};
+    struct catalog_row row = {
+        .provider = "", .region = "", .type = "", .gpu = "", .date = "", .source = ""};
     enum err_code code = read_names(source, &row, err);
     code = code ? code : read_machine(source, &row, err);
     code = code ? code : read_prices(source, &row, err);

@@ -15,7 +15,7 @@ static const double level = 4;            /* variance of the job's size: not kno
 static const double failure_penalty = .7; /* a failed run counts as twice the dearest */
 static const double past_share = .1;      /* of the prior belief */
 
-enum { JOBS = 4000, JOB_CELLS_MAX = 4000 * 250, KEPT_MAX = 3000 };
+enum { JOBS = 16000, JOB_CELLS_MAX = 1600000, KEPT_MAX = 2000 };
 
 /* The belief after the runs so far. */
 struct belief {
@@ -24,6 +24,7 @@ struct belief {
     double *logs;
     double incumbent; /* log cost of the cheapest that counts; INFINITY: none */
     double *factor[CHOOSE_STRENGTHS];
+    double log_det[CHOOSE_STRENGTHS];
     double *gain[CHOOSE_STRENGTHS]; /* configs * n: what a surprise at a run says elsewhere */
     double *sd[CHOOSE_STRENGTHS];
     struct component {
@@ -135,7 +136,8 @@ enum err_code choose_create(const struct choose_problem *problem, struct choose 
     }
     struct choose *choose = mem_alloc(sizeof *choose);
     size_t configs = problem->config_count;
-    size_t jobs = JOB_CELLS_MAX / configs < JOBS ? JOB_CELLS_MAX / configs : JOBS;
+    size_t jobs = problem->crowd > 0 && problem->crowd < JOBS ? problem->crowd : JOBS;
+    jobs = JOB_CELLS_MAX / configs < jobs ? JOB_CELLS_MAX / configs : jobs;
     size_t room = jobs + problem->past_count;
     choose->configs = configs;
     choose->deadline_s = problem->deadline_s;
@@ -146,6 +148,7 @@ enum err_code choose_create(const struct choose_problem *problem, struct choose 
     choose->runs = mem_array(configs, sizeof *choose->runs);
     choose->logs = mem_array(configs, sizeof *choose->logs);
     choose->seen = mem_array(configs, sizeof *choose->seen);
+    choose->multiples = mem_array(configs, sizeof *choose->multiples);
     for (size_t c = 0; c < configs; c++) {
         choose->log_hourly[c] = det_log(problem->configs[c].hourly);
     }
@@ -176,6 +179,7 @@ void choose_destroy(struct choose *choose)
     free(choose->runs);
     free(choose->logs);
     free(choose->seen);
+    free(choose->multiples);
     free(choose);
 }
 
@@ -186,6 +190,12 @@ void choose_observe(struct choose *choose, size_t config, double cost)
     CHECK(cost > 0);
     choose->runs[choose->run_count] = config;
     choose->logs[choose->run_count++] = isinf(cost) ? (double)INFINITY : det_log(cost);
+    choose->seen[config] = true;
+}
+
+void choose_exclude(struct choose *choose, size_t config)
+{
+    CHECK(config < choose->configs);
     choose->seen[config] = true;
 }
 
@@ -217,8 +227,7 @@ size_t choose_best(const struct choose *choose)
     return best;
 }
 
-/* ---- the belief -------------------------------------------------------------------------------
- */
+/* ---- the belief ------------------------------------------------------------------------------ */
 
 /* Which runs condition it: those that worked, and once there is one, the failures as dear ones. */
 static void take_runs(const struct choose *choose, struct belief *belief)
@@ -272,6 +281,7 @@ static void condition(const struct choose *choose, struct belief *belief, size_t
         dense_solve_upper(factor, n, row);
     }
     belief->factor[strength] = factor;
+    belief->log_det[strength] = dense_log_det(factor, n);
     belief->gain[strength] = gain;
     belief->sd[strength] = sd;
 }
@@ -284,8 +294,7 @@ static double log_fit(const struct belief *belief, size_t strength, const double
         scratch[i] = belief->logs[i] - shape[belief->at[i]];
     }
     dense_solve_lower(belief->factor[strength], belief->n, scratch);
-    return -.5 * dense_dot(scratch, scratch, belief->n) -
-           .5 * dense_log_det(belief->factor[strength], belief->n);
+    return -.5 * dense_dot(scratch, scratch, belief->n) - .5 * belief->log_det[strength];
 }
 
 /* While nothing has worked, all that is known is where it failed. */
@@ -400,6 +409,9 @@ static struct forecast forecast(const struct choose *choose, const struct belief
 static double expected_saving(const struct forecast *forecast, double incumbent)
 {
     double z = (incumbent - forecast->mean) / forecast->sd;
+    if (z < -5) {
+        return 0;
+    }
     double ratio = det_exp(incumbent - forecast->mean + forecast->sd * forecast->sd / 2);
     double saving = ratio * det_normal_cdf(z + forecast->sd) - det_normal_cdf(z);
     return saving > 0 ? saving * forecast->works : 0;
@@ -431,22 +443,25 @@ size_t choose_next(struct choose *choose, double *saving)
 {
     size_t best = choose->configs;
     *saving = 0;
-    if (choose->run_count == choose->configs) {
-        return best;
-    }
-    if (choose->run_count == 0 && choose->first < choose->configs) {
-        return choose->first;
-    }
     struct belief belief;
     double *scores = mem_array(choose->configs, sizeof *scores);
     belief_make(choose, &belief);
-    score(choose, &belief, scores);
+    if (choose->run_count == 0 && choose->past_count > 0) {
+        /* Before anything is known of this job, what was best for others is. */
+        for (size_t c = 0; c < choose->configs; c++) {
+            scores[c] = -choose->multiples[c];
+        }
+    } else {
+        score(choose, &belief, scores);
+    }
     for (size_t c = 0; c < choose->configs; c++) {
         if (!choose->seen[c] && (best == choose->configs || scores[c] > scores[best])) {
             best = c;
         }
     }
-    *saving = isinf(belief.incumbent) ? 0 : scores[best] / (1 + scores[best]);
+    if (best < choose->configs && !isinf(belief.incumbent)) {
+        *saving = scores[best] / (1 + scores[best]);
+    }
     belief_release(&belief);
     free(scores);
     return best;

@@ -44,6 +44,7 @@ struct choose_problem {
     size_t past_count;
     double deadline_s; /* the job must not take longer; 0: no matter */
     uint64_t seed;
+    size_t crowd; /* possible jobs to draw; 0: as many as serve well (16000 for 100 or fewer) */
 };
 
 struct choose;
@@ -64,8 +65,11 @@ void choose_destroy(struct choose *choose);
 /* A run was paid for: its cost, or INFINITY if it failed. */
 void choose_observe(struct choose *choose, size_t config, double cost);
 
-/* The configuration to run next, among those not run yet. *saving is the share of the bill that it
- * is expected to save, 0 or more. config_count: all have been run. */
+/* This one cannot be had; it still serves to learn from past jobs. */
+void choose_exclude(struct choose *choose, size_t config);
+
+/* The configuration to run next, among those not run yet nor excluded. *saving is the share of the
+ * bill that it is expected to save, 0 or more. config_count: none is left. */
 size_t choose_next(struct choose *choose, double *saving);
 
 /* The cheapest run that worked and met the deadline; config_count: none yet. */

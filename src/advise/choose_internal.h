@@ -24,9 +24,9 @@ struct choose {
     /* The runs so far. */
     size_t run_count;
     size_t *runs;
-    double *logs; /* log of the cost; INFINITY: failed */
-    bool *seen;
-    size_t first; /* what was best for other jobs; configs: there are none */
+    double *logs;      /* log of the cost; INFINITY: failed */
+    bool *seen;        /* run or excluded */
+    double *multiples; /* past cost of each as a multiple of the cheapest, summed over the jobs */
 };
 
 /* Fills x and kernel. */
@@ -38,8 +38,8 @@ double choose_likeness(const double *a, const double *b, size_t features, double
 /* Fills the first `count` shapes from the physical model. */
 void choose_draw_jobs(struct choose *choose, const struct choose_problem *problem, size_t count);
 
-/* Fills the last past_count shapes, and `first`. Past jobs with fewer than two runs that worked are
- * left out: returns how many there are. */
+/* Fills the last past_count shapes, and `multiples`. Past jobs with fewer than two runs that worked
+ * are left out: returns how many there are. */
 size_t choose_add_past(struct choose *choose, const struct choose_problem *problem, size_t at);
 
 /* Subtracts the mean. */

@@ -20,7 +20,7 @@ struct frame {
     double nodes; /* mean of the logs */
     double capacity;
     double extra_mean[CHOOSE_EXTRA_MAX];
-    double extra_sd[CHOOSE_EXTRA_MAX];
+    double extra_range[CHOOSE_EXTRA_MAX];
 };
 
 /* One possible job. Times are shares of the time that the shared work takes on the mean cluster. */
@@ -72,19 +72,18 @@ void choose_centre(double *shape, size_t count)
 
 static void measure_extras(const struct choose_problem *problem, struct frame *frame)
 {
-    double count = (double)problem->config_count;
     for (size_t e = 0; e < problem->extra_count; e++) {
         double mean = 0;
-        double square = 0;
+        double low = (double)INFINITY;
+        double high = -(double)INFINITY;
         for (size_t c = 0; c < problem->config_count; c++) {
-            mean += problem->configs[c].extra[e] / count;
-        }
-        for (size_t c = 0; c < problem->config_count; c++) {
-            double off = problem->configs[c].extra[e] - mean;
-            square += off * off / count;
+            double extra = problem->configs[c].extra[e];
+            mean += extra / (double)problem->config_count;
+            low = extra < low ? extra : low;
+            high = extra > high ? extra : high;
         }
         frame->extra_mean[e] = mean;
-        frame->extra_sd[e] = square > 0 ? sqrt(square) : 1;
+        frame->extra_range[e] = high > low ? high - low : 1;
     }
 }
 
@@ -129,7 +128,7 @@ static void draw_job(struct rng *rng, const struct frame *frame, size_t extra_co
     job->machine_crawl = has_machine_set ? log_between(rng, .1, 4) : 0;
     job->family_key = rng_next(rng);
     for (size_t e = 0; e < extra_count; e++) {
-        job->extra[e] = .4 * normal(rng_next(rng)) / frame->extra_sd[e];
+        job->extra[e] = .4 * normal(rng_next(rng)) / frame->extra_range[e];
     }
 }
 
@@ -189,8 +188,7 @@ void choose_draw_jobs(struct choose *choose, const struct choose_problem *proble
     }
 }
 
-/* ---- past jobs --------------------------------------------------------------------------------
- */
+/* ---- past jobs ------------------------------------------------------------------------------- */
 
 struct runs {
     size_t count;
@@ -282,7 +280,6 @@ size_t choose_add_past(struct choose *choose, const struct choose_problem *probl
     size_t configs = choose->configs;
     struct runs runs = {.configs = mem_array(configs, sizeof *runs.configs),
                         .logs = mem_array(configs, sizeof *runs.logs)};
-    double *sums = mem_array(configs, sizeof *sums);
     size_t added = 0;
     for (size_t job = 0; job < problem->past_count; job++) {
         const double *costs = problem->past + job * configs;
@@ -293,19 +290,14 @@ size_t choose_add_past(struct choose *choose, const struct choose_problem *probl
             continue;
         }
         complete(choose, &runs, shape);
-        add_multiples(shape, configs, sums);
+        add_multiples(shape, configs, choose->multiples);
         choose_centre(shape, configs);
         for (size_t c = 0; c < configs; c++) {
             failing[c] = isinf(costs[c]) ? .6F : .05F;
         }
         added++;
     }
-    choose->first = added > 0 ? 0 : configs;
-    for (size_t c = 1; added > 0 && c < configs; c++) {
-        choose->first = sums[c] < sums[choose->first] ? c : choose->first;
-    }
     free(runs.configs);
     free(runs.logs);
-    free(sums);
     return added;
 }

@@ -67,8 +67,7 @@ double dense_log_det(const double *factor, size_t n)
     return 2 * sum;
 }
 
-/* ---- non-negative least squares ---------------------------------------------------------------
- */
+/* ---- non-negative least squares -------------------------------------------------------------- */
 
 struct nnls {
     size_t columns;

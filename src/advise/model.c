@@ -193,7 +193,7 @@ enum err_code model_fit(const struct profile *profile, const char *type, enum pr
 {
     struct point points[MODEL_RUNS_MAX];
     size_t count = 0;
-    *model = (struct model){.mode = mode, .server_mbps = server_mbps, .scale = 1};
+    *model = (struct model){.mode = mode, .server_mbps = server_mbps};
     for (size_t i = 0; i < profile->count; i++) {
         const struct profile_run *run = &profile->runs[i];
         if (!belongs(run, type, mode)) {
@@ -246,27 +246,37 @@ static double setting_batch(const struct model *model, const struct model_settin
     return setting->batch > 0 ? setting->batch : model->batch;
 }
 
-struct model_speed model_predict(const struct model *model, const struct model_setting *setting)
+double model_law_s(const struct model *model, const struct model_setting *setting)
 {
     double workers = setting->workers;
     double width = setting->server_mbps > 0 && model->server_mbps > 0
                        ? setting->server_mbps / model->server_mbps
                        : 1;
-    double batch = setting_batch(model, setting);
+    double batch = model->batch > 0 ? 0 : setting->batch;
     double across = exchange(workers, setting->servers, width);
-    double compute = batch_factor(model, setting->batch) / model->scale;
-    struct model scaled = *model;
-    scaled.terms[0] *= compute * compute;
-    scaled.terms[1] *= compute * compute;
-    scaled.terms[2] *= compute * compute;
-    double square = law(&scaled, workers, model->batch > 0 ? 0 : batch, across);
+    double compute = model->terms[0] + model->terms[1] * batch + model->terms[2] * batch * batch;
+    double slower = batch_factor(model, setting->batch) / (setting->scale > 0 ? setting->scale : 1);
+    double square =
+        compute * slower * slower / (workers * workers) + model->terms[3] * across * across;
+    return sqrt(square > 0 ? square : 1e-300);
+}
+
+double model_factor(const struct model *model, const struct model_setting *setting, double *log_sd)
+{
     double variance = 0;
-    double residual = residual_at(model, det_log(workers), batch_log(batch), &variance);
-    double time = sqrt(square > 0 ? square : 1e-300) * det_exp(residual);
-    struct model_speed speed = {.steps_per_s = 1 / time, .examples_per_s = 1 / time};
-    speed.examples_per_s *= batch > 0 ? batch : 1;
-    speed.steps_per_s /= model->mode == PROFILE_ASYNC ? 1 : workers;
-    speed.log_sd = sqrt(variance + model->log_scale * model->log_scale);
+    double residual = residual_at(model, det_log(setting->workers),
+                                  batch_log(setting_batch(model, setting)), &variance);
+    *log_sd = sqrt(variance + setting->scale_sd * setting->scale_sd);
+    return det_exp(residual);
+}
+
+struct model_speed model_predict(const struct model *model, const struct model_setting *setting)
+{
+    struct model_speed speed = {0};
+    double batch = setting_batch(model, setting);
+    double time_s = model_law_s(model, setting) * model_factor(model, setting, &speed.log_sd);
+    speed.examples_per_s = (batch > 0 ? batch : 1) / time_s;
+    speed.steps_per_s = 1 / time_s / (model->mode == PROFILE_ASYNC ? 1 : setting->workers);
     return speed;
 }
 
@@ -279,7 +289,7 @@ double model_sd_after(const struct model *model, const struct model_setting *ext
     double batch = batch_log(setting_batch(model, setting));
     double extra_workers = det_log(extra->workers);
     double extra_batch = batch_log(setting_batch(model, extra));
-    residual_at(model, workers, batch, &variance);
+    (void)residual_at(model, workers, batch, &variance);
     /* What the new run and the setting have in common beyond what the old runs tell of both. */
     double other[MODEL_RUNS_MAX];
     for (size_t i = 0; i < model->count; i++) {
@@ -293,5 +303,5 @@ double model_sd_after(const struct model *model, const struct model_setting *ext
     double spread = likeness(extra_workers, extra_batch, extra_workers, extra_batch) -
                     dense_dot(other, other, model->count) + run_sd * run_sd;
     double left = variance - common * common / spread;
-    return sqrt((left > 0 ? left : 0) + model->log_scale * model->log_scale);
+    return sqrt((left > 0 ? left : 0) + setting->scale_sd * setting->scale_sd);
 }

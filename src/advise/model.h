@@ -34,8 +34,6 @@ struct model {
     double log_batch[MODEL_RUNS_MAX];
     double residual[MODEL_RUNS_MAX];
     double factor[MODEL_RUNS_MAX * MODEL_RUNS_MAX];
-    double log_scale; /* the uncertainty that a likeness to another type adds; 0 for its own runs */
-    double scale;     /* speed as a multiple of the measured type's */
 };
 
 struct model_setting {
@@ -43,6 +41,8 @@ struct model_setting {
     uint32_t servers;   /* 0: all-reduce or servers among the workers */
     double server_mbps; /* of each; 0: as measured */
     double batch;       /* 0: as measured */
+    double scale;       /* a worker's speed as a multiple of the measured type's; 0 means 1 */
+    double scale_sd;    /* deviation of the logarithm of that multiple */
 };
 
 struct model_speed {
@@ -61,7 +61,13 @@ MUST_USE enum err_code model_fit(const struct profile *profile, const char *type
 
 struct model_speed model_predict(const struct model *model, const struct model_setting *setting);
 
-/* The expected width of the interval at `setting` had there been one more run at `extra`. */
+/* The two parts of it, for those who ask very often: seconds a gradient by the law alone, and what
+ * the runs say of the law at so many workers (which no server changes): a factor on the time, and
+ * the deviation of its logarithm. */
+double model_law_s(const struct model *model, const struct model_setting *setting);
+double model_factor(const struct model *model, const struct model_setting *setting, double *log_sd);
+
+/* The deviation at `setting` had there been one more run at `extra`. */
 double model_sd_after(const struct model *model, const struct model_setting *extra,
                       const struct model_setting *setting);
 

@@ -124,11 +124,14 @@ static enum err_code read_run(const struct source *source, struct profile_run *r
         return err_set(err, ERR_INVALID, "%s:%d: %s is empty", source->file, run->line,
                        run->workers ? "type" : "workers");
     }
-    if (run->examples_per_s > 0 && run->steps_per_s <= 0 && run->batch > 0) {
-        run->steps_per_s = run->examples_per_s / run->batch;
+    /* Without the mode, a step of several workers may be one batch or as many as workers. */
+    bool told = run->mode != PROFILE_MODE_UNKNOWN || run->workers == 1;
+    double step = run->batch * (run->mode == PROFILE_ASYNC ? 1 : run->workers);
+    if (told && step > 0 && run->steps_per_s <= 0) {
+        run->steps_per_s = run->examples_per_s / step;
     }
-    if (run->examples_per_s <= 0 && run->batch > 0) {
-        run->examples_per_s = run->steps_per_s * run->batch;
+    if (told && step > 0 && run->examples_per_s <= 0) {
+        run->examples_per_s = run->steps_per_s * step;
     }
     return ERR_OK;
 }

@@ -5,8 +5,9 @@
  *     mode*                 sync, async or allreduce; how the workers keep in step
  *     servers*              parameter servers, 1 unless said; 0 where there are none
  *     server_mbps*          bandwidth of each, where it was not the catalog's
- * A step is one gradient of one worker, so that n workers in step make n a round and examples_per_s
- * is steps_per_s times batch; either may be given. Pure; the table owns all text.
+ * Steps are counted as frameworks count them: a synchronous step (also with all-reduce) takes a
+ * batch from every worker, an asynchronous one from one. So examples_per_s is steps_per_s times
+ * batch, and times workers unless asynchronous; either may be given. Pure; the table owns all text.
  */
 #ifndef ADVISE_PROFILE_H
 #define ADVISE_PROFILE_H

@@ -81,7 +81,8 @@ static enum err_code nothing_fits(const struct recommend_request *request,
     if (unmeasured) {
         return err_set(err, ERR_NOT_FOUND,
                        "no bandwidth was measured for any of the %zu worker types (such as %s): "
-                       "run drover profile, or give --profile with a bandwidth_mbps",
+                       "run drover profile, or give --profile with a bandwidth_mbps (of several "
+                       "batches, say which: --batch)",
                        request->offer_count, cheapest->worker->type);
     }
     return err_set(err, ERR_NOT_FOUND,

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 static const struct cli_command *const commands[] = {
-    &cmd_check, &cmd_plan, &cmd_run, &cmd_list,    &cmd_status,
-    &cmd_tasks, &cmd_logs, &cmd_sim, &cmd_analyse,
+    &cmd_check, &cmd_plan, &cmd_run,     &cmd_list,    &cmd_status, &cmd_tasks,
+    &cmd_logs,  &cmd_sim,  &cmd_analyse, &cmd_catalog, &cmd_advise, &cmd_profile,
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
