@@ -13,6 +13,7 @@ logs     task     --state= --follow
 sim      recipe   --nodes= --slots= --task-time= --mtbf= --boot-time= --lease= --cut-share= --net-loss= --fail-share= --price= --limit= --seed= --set= --json
 catalog  file
 advise   file
+profile  file
 analyse  file
 version  none
 help     command

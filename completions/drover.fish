@@ -22,6 +22,7 @@ complete -c drover -n __fish_use_subcommand -a logs -d 'what a task printed'
 complete -c drover -n __fish_use_subcommand -a sim -d 'predict time and cost on many nodes'
 complete -c drover -n __fish_use_subcommand -a catalog -d 'machines and their prices'
 complete -c drover -n __fish_use_subcommand -a advise -d 'which machines to rent, and how many'
+complete -c drover -n __fish_use_subcommand -a profile -d 'measure a training command briefly'
 complete -c drover -n __fish_use_subcommand -a analyse -d 'when training stopped paying, and what it cost'
 complete -c drover -n __fish_use_subcommand -a version -d 'print the version'
 complete -c drover -n __fish_use_subcommand -a help -d 'explain a command'
@@ -64,5 +65,6 @@ __drover_option 'status tasks' -a '(__drover_runs)'
 __drover_option catalog -F -a 'list show check merge'
 __drover_option analyse -F -a 'stabilise cost own map'
 __drover_option advise -F
-__drover_option help -a 'check plan run list status tasks logs sim catalog advise analyse version'
+__drover_option profile -F
+__drover_option help -a 'check plan run list status tasks logs sim catalog advise profile analyse version'
 functions -e __drover_option

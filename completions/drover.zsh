@@ -15,6 +15,7 @@ _drover() {
         'sim:predict time and cost on many nodes'
         'catalog:machines and their prices'
         'advise:which machines to rent, and how many'
+        'profile:measure a training command briefly'
         'analyse:when training stopped paying, and what it cost'
         'version:print the version'
         'help:explain a command'
@@ -69,6 +70,7 @@ _drover() {
         ;;
     catalog) _alternative 'verbs:verb:(list show check merge)' 'files:file:_files' ;;
     advise) _files ;;
+    profile) _files ;;
     analyse) _alternative 'verbs:verb:(stabilise cost own map)' 'files:file:_files' ;;
     help) _describe -t commands command commands ;;
     esac

@@ -19,7 +19,8 @@ static void make_configs(struct choose_config *configs)
     static const double memory[] = {4, 8, 16, 16};
     static const double price[] = {.1, .2, .4, .14};
     for (size_t c = 0; c < CONFIGS; c++) {
-        double nodes = 2 + 3 * (double)(c / 4);
+        size_t size = c / 4;
+        double nodes = 2 + 3 * (double)size;
         configs[c] = (struct choose_config){.nodes = nodes,
                                             .vcpus = cores[c % 4],
                                             .memory_gib = memory[c % 4],

@@ -20,7 +20,7 @@ static void test_a_random_system_is_solved(void **state)
     double matrix[N * N] = {0};
     double x[N];
     double b[N] = {0};
-    for (size_t i = 0; i < N * N; i++) {
+    for (size_t i = 0; i < sizeof half / sizeof half[0]; i++) {
         half[i] = rng_unit(&rng) - .5;
     }
     for (size_t i = 0; i < N; i++) {
@@ -62,7 +62,7 @@ static void test_random_least_squares_are_least_and_not_negative(void **state)
         double rows[N * M];
         double y[N];
         double x[M];
-        for (size_t i = 0; i < N * M; i++) {
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
             rows[i] = rng_unit(&rng) * 2 - (round % 2);
         }
         for (size_t i = 0; i < N; i++) {

@@ -73,7 +73,7 @@ static void test_each_further_run_narrows_the_interval(void **state)
     static const char *const rows[] = {"x,64,1,10\n", "x,64,4,3\n", "x,64,2,90\n", "x,64,8,1\n",
                                        "x,64,16,200\n"};
     char text[400] = "type,batch,workers,steps_per_s\n";
-    double before[64];
+    double before[64] = {0};
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         size_t size = strlen(text);
         snprintf(text + size, sizeof text - size, "%s", rows[r]);
