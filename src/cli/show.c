@@ -41,7 +41,6 @@ struct show {
     int lines_drawn;
     bool out_gone; /* nobody reads any more: work goes on in silence */
     struct str buffer;
-    struct arena scratch;
     /* the rate: finished tasks, smoothed over the last few seconds */
     uint64_t done_before;
     int64_t done_at_ms;
@@ -522,6 +521,5 @@ void show_destroy(struct show *show)
 {
     free(show->rows);
     str_release(&show->buffer);
-    arena_release(&show->scratch);
     free(show);
 }

@@ -233,6 +233,4 @@ int core_unmet_need(const struct core *core, uint32_t workflow, struct str *lack
 /* Every invariant by a full scan; a broken one ends the process. For tests and simulation. */
 void core_verify(const struct core *core);
 
-size_t core_memory_bytes(const struct core *core); /* what the core holds, for the benchmark */
-
 #endif

@@ -202,22 +202,3 @@ void core_verify(const struct core *core)
         verify_node(core, &core->nodes[n]);
     }
 }
-
-size_t core_memory_bytes(const struct core *core)
-{
-    size_t bytes = sizeof *core + core->workflow_cap * sizeof(struct workflow) +
-                   core->node_cap * sizeof(struct node) +
-                   core->ready_cap * sizeof(struct ready_item);
-    for (size_t w = 0; w < core->workflow_count; w++) {
-        const struct workflow *workflow = &core->workflows[w];
-        for (size_t e = 0; e < workflow->experiment_count; e++) {
-            const struct experiment_state_data *experiment = &workflow->experiments[e];
-            bytes += sizeof *experiment + experiment->spec.task_count * sizeof(struct task) +
-                     experiment->retry_cap * sizeof(struct retry);
-        }
-    }
-    for (size_t n = 0; n < core->node_count; n++) {
-        bytes += core->nodes[n].occupant_cap * sizeof(struct occupant);
-    }
-    return bytes;
-}

@@ -86,10 +86,7 @@ static void add_secrets(struct carrier *carrier, const struct experiment *experi
         Drover__Secret *secret = arena_alloc(&carrier->arena, sizeof *secret);
         drover__secret__init(secret);
         struct str path = {0};
-        if (experiment->secrets[i].file[0] != '/') {
-            str_addf(&path, "%s/", carrier->session->recipe_folder);
-        }
-        str_add(&path, experiment->secrets[i].file);
+        session_add_secret_path(carrier->session, &experiment->secrets[i], &path);
         secret->name = (char *)experiment->secrets[i].name;
         secret->file = as_bytes(arena_strdup(&carrier->arena, str_text(&path)));
         str_release(&path);

@@ -116,6 +116,15 @@ static enum err_code check_images(const struct session *session, struct err *err
     return ERR_OK;
 }
 
+void session_add_secret_path(const struct session *session, const struct env_entry *secret,
+                             struct str *out)
+{
+    if (secret->file[0] != '/') {
+        str_addf(out, "%s/", session->recipe_folder);
+    }
+    str_add(out, secret->file);
+}
+
 static enum err_code check_secrets(const struct session *session, struct err *err)
 {
     for (size_t e = 0; e < session->recipe->experiment_count; e++) {
@@ -123,10 +132,7 @@ static enum err_code check_secrets(const struct session *session, struct err *er
         for (size_t i = 0; i < experiment->secret_count; i++) {
             const struct env_entry *secret = &experiment->secrets[i];
             AUTO_STR struct str path = {0};
-            if (secret->file[0] != '/') {
-                str_addf(&path, "%s/", session->recipe_folder);
-            }
-            str_add(&path, secret->file);
+            session_add_secret_path(session, secret, &path);
             if (access(str_text(&path), R_OK) != 0) {
                 return err_set(err, ERR_INVALID, "secret %s of experiment '%s': %s: %s",
                                secret->name, experiment->name, str_text(&path), strerror(errno));

@@ -51,6 +51,10 @@ MUST_USE enum err_code session_open(const struct session_options *options, struc
 /* Read-only, also while another process writes. */
 MUST_USE enum err_code session_read(const char *folder, struct session *out, struct err *err);
 
+/* Where a secret's file is: as the recipe names it, relative to its folder. */
+void session_add_secret_path(const struct session *session, const struct env_entry *secret,
+                             struct str *out);
+
 void session_release(struct session *session);
 
 #endif
