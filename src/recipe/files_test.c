@@ -315,6 +315,17 @@ static void test_a_grid_that_files_make_too_large_is_refused(void **state)
                    "the grid has 200000000 combinations");
 }
 
+static void test_gangs_that_files_do_not_fill_are_refused(void **state)
+{
+    (void)state;
+    touch("a.txt");
+    touch("b.txt");
+    touch("c.txt");
+    expect_refusal("experiments:\n  e:\n    parameters: {f: {files: '*.txt'}}\n    gang: 2\n"
+                   "    command: x\n",
+                   "r.yaml:4:11: gang: 2 does not divide the 3 tasks of 'e'");
+}
+
 static void test_a_damaged_count_is_not_believed(void **state)
 {
     (void)state;
@@ -378,6 +389,7 @@ int main(void)
         IN_FOLDER(test_without_a_state_nothing_is_written),
         IN_FOLDER(test_nothing_found_and_odd_names_are_told),
         IN_FOLDER(test_a_grid_that_files_make_too_large_is_refused),
+        IN_FOLDER(test_gangs_that_files_do_not_fill_are_refused),
         IN_FOLDER(test_a_damaged_count_is_not_believed),
         IN_FOLDER(test_many_files_are_found_quickly),
     };

@@ -17,7 +17,8 @@ struct owned_recipe {
     uint32_t *order;
 };
 
-const char *const build_top_keys[] = {"experiments", "seed", "name", "env", NULL};
+const char *const build_top_keys[] = {"experiments", "seed",    "name", "env",
+                                      "priority",    "webhook", NULL};
 
 static bool is_experiment_name(const char *text)
 {
@@ -63,6 +64,7 @@ static void init_experiment(struct experiment *experiment, const struct ynode *k
     experiment->line = key->line;
     experiment->column = key->column;
     experiment->hardware.cpu_milli = 1000;
+    experiment->gang = 1;
     experiment->shell = "sh";
     experiment->backoff_ms = BACKOFF_MS;
     experiment->grace_ms = GRACE_MS;
@@ -218,6 +220,22 @@ static void read_seed(struct build *build, struct recipe *recipe, const struct y
     recipe->has_seed = true;
 }
 
+static void read_priority(struct build *build, struct recipe *recipe, const struct ynode *node)
+{
+    int64_t priority = 0;
+    if (!node) {
+        return;
+    }
+    if (!yaml_as_i64(node, &priority) || priority < -RECIPE_PRIORITY_MAX ||
+        priority > RECIPE_PRIORITY_MAX) {
+        diag_add(build->diags, node->line, node->column,
+                 "priority must be a whole number from -%d to %d", RECIPE_PRIORITY_MAX,
+                 RECIPE_PRIORITY_MAX);
+        return;
+    }
+    recipe->priority = (int32_t)priority;
+}
+
 static bool is_plain_name(const char *text)
 {
     size_t size = 0;
@@ -310,6 +328,8 @@ static void read_root(struct build *build, struct owned_recipe *owned, const str
     check_top_keys(build, root);
     read_seed(build, &owned->recipe, yaml_get(root, "seed"));
     read_name(build, &owned->recipe, yaml_get(root, "name"));
+    read_priority(build, &owned->recipe, yaml_get(root, "priority"));
+    build_webhooks(build, &owned->recipe, yaml_get(root, "webhook"));
     if (!collect_experiments(build, yaml_get(root, "experiments"))) {
         return;
     }

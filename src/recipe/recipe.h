@@ -19,6 +19,11 @@ enum {
     RECIPE_EXPERIMENTS_MAX = 1000,
     RECIPE_NAME_MAX = 64,         /* experiment names: [A-Za-z0-9_-], not starting with - */
     RECIPE_TASKS_MAX = 100000000, /* in one experiment */
+    RECIPE_GANG_MAX = 10000,
+    RECIPE_LABELS_MAX = 32,
+    RECIPE_LABEL_MAX = 64, /* bytes of a label */
+    RECIPE_PRIORITY_MAX = 100,
+    RECIPE_WEBHOOKS_MAX = 16,
 };
 
 /* What a template may name besides parameters; see struct experiment for their slots. */
@@ -41,6 +46,8 @@ struct hardware {
     uint32_t gpus;
     const char *gpu_kind; /* "k80", or NULL for any; lower case */
     bool spot;
+    const char **labels; /* "zone=a", "fast": what a node must have; printable ASCII, no spaces */
+    size_t label_count;
 };
 
 struct env_entry {
@@ -60,6 +67,9 @@ struct experiment {
     uint64_t samples;
     uint64_t task_count; /* known after files_expand; before it where no files: is used */
     uint32_t workers;    /* 0: no cap */
+    uint32_t gang;       /* tasks that start together: task_count is a multiple of it; 1: alone */
+    int gang_line;
+    int gang_column;
     struct hardware hardware;
     const char *framework; /* or NULL */
     const char *image;     /* or NULL */
@@ -96,10 +106,25 @@ struct experiment {
     uint64_t log_limit_bytes; /* per attempt; default 64 MiB */
 };
 
+enum recipe_webhook_on {
+    RECIPE_WEBHOOK_SUCCEEDED = 1 << 0,
+    RECIPE_WEBHOOK_FAILED = 1 << 1,
+    RECIPE_WEBHOOK_CANCELLED = 1 << 2,
+};
+
+struct recipe_webhook {
+    const char *url;         /* http or https */
+    unsigned on;             /* enum recipe_webhook_on */
+    const char *secret_file; /* or NULL; relative to the recipe's folder */
+};
+
 struct recipe {
     const char *name; /* name:, else the file's name without .yaml */
     uint64_t seed;
     bool has_seed;
+    int32_t priority; /* -RECIPE_PRIORITY_MAX to RECIPE_PRIORITY_MAX; 0 unless said */
+    struct recipe_webhook *webhooks;
+    size_t webhook_count;
     struct experiment *experiments; /* in the order written */
     size_t experiment_count;
     const char *flat; /* yaml_flatten of what was read, --set included: the recipe's identity */

@@ -59,6 +59,9 @@ const char *build_text(struct build *build, const struct ynode *node, const char
 /* hardware: recipe_hardware.c */
 void build_hardware(struct build *build, struct experiment *experiment, const struct ynode *node);
 
+/* webhook: at the top, which may be missing: recipe_webhook.c */
+void build_webhooks(struct build *build, struct recipe *recipe, const struct ynode *node);
+
 /* parameters:, zip: and samples:, into a space and a task count: recipe_space.c */
 void build_space(struct build *build, struct experiment *experiment, const struct ynode *node);
 
@@ -72,8 +75,8 @@ bool build_check_env(struct build *build, const struct ynode *node, const char *
 /* The built-in names, by enum recipe_builtin: recipe_templates.c */
 extern const char *const build_builtin_names[RECIPE_BUILTIN_COUNT];
 
-/* Sets experiment->task_count, once the grid is known. False after a diagnosis at (line, column):
- * recipe_space.c */
+/* Sets experiment->task_count, once the grid is known, and checks that the gangs fit it. False
+ * after a diagnosis at (line, column), or at gang: recipe_space.c */
 bool build_count_tasks(struct experiment *experiment, int line, int column,
                        struct diag_list *diags);
 

@@ -41,11 +41,15 @@ static bool has_files(const struct space *space)
 
 static void plan_some(const struct recipe *recipe)
 {
+    for (size_t i = 0; i < recipe->webhook_count; i++) {
+        CHECK(strncmp(recipe->webhooks[i].url, "http", 4) == 0 && recipe->webhooks[i].on != 0);
+    }
     struct plan_context context = {.recipe = recipe, .seed = recipe->seed};
     for (uint32_t i = 0; i < recipe->experiment_count; i++) {
         const struct experiment *experiment = &recipe->experiments[i];
         if (!has_files(experiment->space)) {
             CHECK(experiment->task_count > 0 && experiment->task_count <= RECIPE_TASKS_MAX);
+            CHECK(experiment->task_count % experiment->gang == 0);
             plan_one(&context, i, 0);
             plan_one(&context, i, experiment->task_count - 1);
         }

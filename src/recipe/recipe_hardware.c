@@ -82,10 +82,54 @@ static void read_gpu(struct build *build, struct experiment *experiment, const s
     }
 }
 
+static bool label_is_valid(const char *label)
+{
+    size_t size = 0;
+    for (; label[size]; size++) {
+        if (size >= RECIPE_LABEL_MAX || label[size] <= ' ' || label[size] > '~') {
+            return false;
+        }
+    }
+    return size > 0 && !strstr(label, "{{");
+}
+
+static void add_label(struct build *build, struct hardware *hardware, const struct ynode *node)
+{
+    const char *label = build_text(build, node, "a label");
+    if (label && !label_is_valid(label)) {
+        diag_add(build->diags, node->line, node->column,
+                 "a label is a word such as fast or zone=a, of at most %d bytes, unlike '%.70s'",
+                 RECIPE_LABEL_MAX, label);
+    } else if (label) {
+        hardware->labels[hardware->label_count++] = label;
+    }
+}
+
+static void read_labels(struct build *build, struct experiment *experiment,
+                        const struct ynode *node)
+{
+    struct hardware *hardware = &experiment->hardware;
+    bool is_list = node->kind == YNODE_SEQUENCE;
+    size_t count = is_list ? node->count : 1;
+    if (node->kind == YNODE_MAPPING) {
+        diag_add(build->diags, node->line, node->column,
+                 "labels must be a word or a list of them, such as [fast, zone=a]");
+        return;
+    }
+    if (count > RECIPE_LABELS_MAX) {
+        diag_add(build->diags, node->line, node->column, "more than %d labels", RECIPE_LABELS_MAX);
+        return;
+    }
+    hardware->labels = arena_alloc(build->arena, count * sizeof *hardware->labels);
+    for (size_t i = 0; i < count; i++) {
+        add_label(build, hardware, is_list ? node->items[i] : node);
+    }
+}
+
 /* gpus is read last: what it means depends on gpu. */
 static const struct build_key hardware_keys[] = {
-    {"cpu", read_cpu}, {"memory", read_memory}, {"disk", read_disk}, {"gpu", read_gpu},
-    {"gpus", NULL},    {"spot", read_spot},     {NULL, NULL},
+    {"cpu", read_cpu}, {"memory", read_memory}, {"disk", read_disk},     {"gpu", read_gpu},
+    {"gpus", NULL},    {"spot", read_spot},     {"labels", read_labels}, {NULL, NULL},
 };
 
 static bool says_count(const struct ynode *gpu)

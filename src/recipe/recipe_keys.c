@@ -28,6 +28,16 @@ static void read_workers(struct build *build, struct experiment *experiment,
     }
 }
 
+static void read_gang(struct build *build, struct experiment *experiment, const struct ynode *node)
+{
+    uint64_t count = 0;
+    if (build_count(build, node, "gang", 1, RECIPE_GANG_MAX, &count)) {
+        experiment->gang = (uint32_t)count;
+        experiment->gang_line = node->line;
+        experiment->gang_column = node->column;
+    }
+}
+
 static void read_shell(struct build *build, struct experiment *experiment, const struct ynode *node)
 {
     const char *shell = build_text(build, node, "shell");
@@ -115,6 +125,7 @@ const struct build_key build_experiment_keys[] = {
     {"parameters", NULL},
     {"samples", NULL},
     {"workers", read_workers},
+    {"gang", read_gang},
     {"hardware", build_hardware},
     {"command", NULL},
     {"exec", NULL},
@@ -155,7 +166,18 @@ bool build_is_experiment_key(const char *name)
 
 static bool is_hardware_key(const char *name)
 {
-    static const char *const names[] = {"cpu", "memory", "disk", "gpu", "gpus", "spot"};
+    static const char *const names[] = {"cpu", "memory", "disk", "gpu", "gpus", "spot", "labels"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_only_at_the_top(const char *name)
+{
+    static const char *const names[] = {"seed", "name", "priority", "webhook"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i], name) == 0) {
             return true;
@@ -172,7 +194,7 @@ static void report_unknown(struct build *build, const struct build_key *table,
         diag_add(build->diags, key->line, key->column, "'%s' belongs below hardware:", key->text);
         return;
     }
-    if (in_experiment && (strcmp(key->text, "seed") == 0 || strcmp(key->text, "name") == 0)) {
+    if (in_experiment && is_only_at_the_top(key->text)) {
         diag_add(build->diags, key->line, key->column,
                  "'%s' belongs at the top of the recipe, beside experiments:", key->text);
         return;

@@ -72,6 +72,27 @@ static bool has_files(const struct space *space)
     return false;
 }
 
+/* Every gang is whole, and may run as a whole. A count that is wrong by itself was reported. */
+static bool gangs_fit(const struct experiment *experiment, struct diag_list *diags)
+{
+    uint64_t count = experiment->task_count;
+    uint32_t gang = experiment->gang;
+    if (count % gang != 0) {
+        diag_add(diags, experiment->gang_line, experiment->gang_column,
+                 "gang: %" PRIu32 " does not divide the %" PRIu64
+                 " tasks of '%s'; make their number a multiple of it, such as %" PRIu64,
+                 gang, count, experiment->name, (count / gang + 1) * gang);
+        return false;
+    }
+    if (experiment->workers > 0 && experiment->workers < gang) {
+        diag_add(diags, experiment->gang_line, experiment->gang_column,
+                 "gang: %" PRIu32 " tasks start together, but workers: allows only %" PRIu32, gang,
+                 experiment->workers);
+        return false;
+    }
+    return true;
+}
+
 bool build_count_tasks(struct experiment *experiment, int line, int column, struct diag_list *diags)
 {
     uint64_t grid_size = 0;
@@ -87,7 +108,7 @@ bool build_count_tasks(struct experiment *experiment, int line, int column, stru
         return false;
     }
     experiment->task_count = experiment->sampled ? experiment->samples : grid_size;
-    return true;
+    return gangs_fit(experiment, diags);
 }
 
 static const struct ynode *key_of(const struct ynode *mapping, const char *name)

@@ -73,6 +73,9 @@ static void test_every_key_is_read(void **state)
 {
     (void)state;
     struct recipe *recipe = good("name: my run\nseed: 18446744073709551615\nenv: {A: '1', B: '2'}\n"
+                                 "priority: -100\n"
+                                 "webhook: [http://a.b/x?y=1, {url: 'https://[::1]:8/',"
+                                 " on: [failed, cancelled], secret: key.txt}]\n"
                                  "experiments:\n"
                                  "  one: {exec: [prog, 'a b', ''], image: 'x/y:1'}\n"
                                  "  two:\n"
@@ -81,7 +84,8 @@ static void test_every_key_is_read(void **state)
                                  "    parameters: {x: {values: [1, 2]}, y: {values: [3, 4]}}\n"
                                  "    zip: [x, y]\n"
                                  "    hardware: {cpu: 0.5, memory: 8GB, disk: 1GiB, spot: true,"
-                                 " gpu: {kind: V100, count: 4}}\n"
+                                 " gpu: {kind: V100, count: 4}, labels: [zone=a, fast]}\n"
+                                 "    workers: 4\n    gang: 2\n"
                                  "    shell: bash\n"
                                  "    env: {B: '{{x}}', C: 5}\n"
                                  "    secrets: {KEY: key.txt, TOKEN: {file: /t}}\n"
@@ -94,8 +98,18 @@ static void test_every_key_is_read(void **state)
                                  "    checkpoint: true\n    log_limit: 1MB\n");
     assert_string_equal(recipe->name, "my run");
     assert_true(recipe->has_seed && recipe->seed == UINT64_MAX);
+    assert_int_equal(recipe->priority, -100);
+    assert_int_equal(recipe->webhook_count, 2);
+    assert_string_equal(recipe->webhooks[0].url, "http://a.b/x?y=1");
+    assert_int_equal(recipe->webhooks[0].on, 7);
+    assert_null(recipe->webhooks[0].secret_file);
+    assert_string_equal(recipe->webhooks[1].url, "https://[::1]:8/");
+    assert_int_equal(recipe->webhooks[1].on, RECIPE_WEBHOOK_FAILED | RECIPE_WEBHOOK_CANCELLED);
+    assert_string_equal(recipe->webhooks[1].secret_file, "key.txt");
     const struct experiment *one = &recipe->experiments[0];
     assert_true(one->is_exec);
+    assert_int_equal(one->gang, 1);
+    assert_int_equal(one->hardware.label_count, 0);
     assert_string_equal(one->image, "x/y:1");
     assert_int_equal(one->command_count, 3);
     assert_int_equal(one->env_count, 2);
@@ -115,6 +129,10 @@ static void test_every_key_is_read(void **state)
     assert_int_equal(two->hardware.gpus, 4);
     assert_string_equal(two->hardware.gpu_kind, "v100");
     assert_true(two->hardware.spot);
+    assert_int_equal(two->hardware.label_count, 2);
+    assert_string_equal(two->hardware.labels[0], "zone=a");
+    assert_string_equal(two->hardware.labels[1], "fast");
+    assert_int_equal(two->gang, 2);
     assert_string_equal(two->shell, "bash");
     assert_int_equal(two->env_count, 3);
     assert_string_equal(two->env[0].name, "A");
@@ -181,6 +199,32 @@ static void test_each_key_refuses_what_makes_no_sense(void **state)
              "r.yaml:4:22: unknown key 'kid' (did you mean 'kind'?)\n");
     bad_line("hardware: {cpu: .nan}", "r.yaml:4:21: cpu must be a number of processors such as 4 "
                                       "or 0.5, from 0.001 to 100000\n");
+    bad_line("labels: fast", "r.yaml:4:5: 'labels' belongs below hardware:\n");
+    bad_line("hardware: {lables: fast}",
+             "r.yaml:4:16: unknown key 'lables' (did you mean 'labels'?)\n");
+    bad_line("hardware: {labels: {zone: a}}",
+             "r.yaml:4:24: labels must be a word or a list of them, such as [fast, zone=a]\n");
+    bad_line("hardware: {labels: [fast, a b]}",
+             "r.yaml:4:31: a label is a word such as fast or zone=a, of at most 64 bytes, unlike "
+             "'a b'\n");
+    bad_line("hardware: {labels: ['']}", "r.yaml:4:25: a label must not be empty\n");
+    bad_line("hardware: {labels: ['{{x}}']}",
+             "r.yaml:4:25: a label is a word such as fast or zone=a, of at most 64 bytes, unlike "
+             "'{{x}}'\n");
+    bad_line("gang: 0", "r.yaml:4:11: gang must be a whole number from 1 to 10000, not '0'\n");
+    bad_line("gnag: 2", "r.yaml:4:5: unknown key 'gnag' (did you mean 'gang'?)\n");
+    bad_line("parameters: {x: 1..10}\n    gang: 4",
+             "r.yaml:5:11: gang: 4 does not divide the 10 tasks of 'e'; make their number a "
+             "multiple of it, such as 12\n");
+    bad_line("samples: 9\n    gang: 8",
+             "r.yaml:5:11: gang: 8 does not divide the 9 tasks of 'e'; make their number a "
+             "multiple of it, such as 16\n");
+    bad_line("samples: 16\n    workers: 7\n    gang: 8",
+             "r.yaml:6:11: gang: 8 tasks start together, but workers: allows only 7\n");
+    bad_line("priority: 4",
+             "r.yaml:4:5: 'priority' belongs at the top of the recipe, beside experiments:\n");
+    bad_line("webhook: http://a/",
+             "r.yaml:4:5: 'webhook' belongs at the top of the recipe, beside experiments:\n");
     bad_line("gpu: k80", "r.yaml:4:5: 'gpu' belongs below hardware:\n");
     bad_line("seed: 4",
              "r.yaml:4:5: 'seed' belongs at the top of the recipe, beside experiments:\n");
@@ -207,6 +251,48 @@ static void test_each_key_refuses_what_makes_no_sense(void **state)
     bad_line("parameters: {lr: {range: 0.1-0.3}}",
              "r.yaml:4:18: 'lr' is continuous, so say how many tasks to draw: add samples: to "
              "'e'\n");
+}
+
+/* A recipe that is fine but for this line at its top. */
+static void bad_top(const char *line, const char *expected)
+{
+    struct str text = {0};
+    str_addf(&text, "%s\nexperiments: {e: {command: 'true'}}\n", line);
+    bad(str_text(&text), expected);
+    str_release(&text);
+}
+
+static void test_each_key_at_the_top_refuses_what_makes_no_sense(void **state)
+{
+    (void)state;
+    bad_top("priority: 101", "r.yaml:1:11: priority must be a whole number from -100 to 100\n");
+    bad_top("priority: high", "r.yaml:1:11: priority must be a whole number from -100 to 100\n");
+    bad_top("priorty: 1", "r.yaml:1:1: unknown key 'priorty' (did you mean 'priority'?)\n");
+    bad_top("webhooks: x", "r.yaml:1:1: unknown key 'webhooks' (did you mean 'webhook'?)\n");
+    bad_top("webhook: ftp://a/",
+            "r.yaml:1:10: the url of a webhook must begin with http:// or https://\n");
+    bad_top("webhook: 'http://'", "r.yaml:1:10: the url of a webhook has no host\n");
+    bad_top("webhook: http://:80/", "r.yaml:1:10: the url of a webhook has no host\n");
+    bad_top("webhook: http://u:p@h/",
+            "r.yaml:1:10: the url of a webhook must not hold a user's name or password\n");
+    bad_top("webhook: \"http://h/\\r\\nX: y\"",
+            "r.yaml:1:10: the url of a webhook must be printable ASCII without spaces\n");
+    bad_top("webhook:", "r.yaml:1:9: the url of a webhook must be text, not nothing\n");
+    bad_top("webhook: {on: failed}", "r.yaml:1:10: a webhook needs a url:\n");
+    bad_top("webhook: {url: 'http://h/', no: failed}",
+            "r.yaml:1:29: unknown key 'no' (did you mean 'on'?)\n");
+    bad_top("webhook: {url: 'http://h/', on: []}",
+            "r.yaml:1:33: on names no state; it is succeeded, failed or cancelled, or a list of "
+            "them\n");
+    bad_top("webhook: {url: 'http://h/', on: [succeded]}",
+            "r.yaml:1:34: on must be succeeded, failed or cancelled, not 'succeded' (did you mean "
+            "'succeeded'?)\n");
+    bad_top("webhook: {url: 'http://h/', secret: '{{x}}'}",
+            "r.yaml:1:37: {{...}} is not allowed in the path of a secret\n");
+    bad_top("webhook: [http://1/, http://2/, http://3/, http://4/, http://5/, http://6/, http://7/,"
+            " http://8/, http://9/, http://10/, http://11/, http://12/, http://13/, http://14/,"
+            " http://15/, http://16/, http://17/]",
+            "r.yaml:1:10: more than 16 webhooks\n");
 }
 
 static void test_the_recipe_as_a_whole_is_checked(void **state)
@@ -415,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_every_key_is_read),
         cmocka_unit_test(test_several_mistakes_are_told_in_one_go),
         cmocka_unit_test(test_each_key_refuses_what_makes_no_sense),
+        cmocka_unit_test(test_each_key_at_the_top_refuses_what_makes_no_sense),
         cmocka_unit_test(test_the_recipe_as_a_whole_is_checked),
         cmocka_unit_test(test_a_cycle_is_named),
         cmocka_unit_test(test_outputs_of_others_need_a_dependency),
