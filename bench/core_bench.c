@@ -24,10 +24,10 @@ int main(void)
     struct core *core = core_create();
     struct core_out out = {0};
     core_define(core, 1, &spec);
-    core_begin_term(core, 1, &out);
+    core_begin_term(core, CORE_NODES_GONE, 1, &out);
     core_submit(core, 1, 1, &out);
-    struct core_resources node = {
-        .cpu_milli = SLOTS * 1000, .memory_bytes = 1u << 30, .disk_bytes = 1u << 30};
+    struct core_node_spec node = {
+        .capacity = {.cpu_milli = SLOTS * 1000, .memory_bytes = 1u << 30, .disk_bytes = 1u << 30}};
     core_out_clear(&out);
     core_node_join(core, 0, &node, 1, &out);
 

@@ -5,11 +5,25 @@
 _drover_table='
 check    recipe   --set= --json
 plan     recipe   --json --limit= --experiment= --seed= --set=
-run      recipe   --slots= --state= --resume= --set= --seed= --json --plain --quiet --durable= --no-containers --ignore-hardware
-list     none     --json
+run      recipe   --slots= --nodes= --state= --resume= --set= --seed= --json --plain --quiet --durable= --no-containers --ignore-hardware
+serve    none     --state= --listen= --wire= --public-host= --certificate= --key= --lease= --durable= --json --quiet
+node     none     --join= --slots= --name= --work= --label= --price= --grace= --notice-file= --no-share --quiet
+submit   recipe   --state= --set= --seed= --name= --key= --no-sync --wait --json --quiet --no-containers --ignore-hardware
+wait     run      --state= --timeout= --json --quiet
+cancel   run      --state= --json
+retry    run      --state= --json
+nodes    nodes    --state= --all --now --off --json
+token    token    --state= --role= --json
+exec     none     --on= --timeout= --workdir= --state= --json
+map      file     --on= --slots= --cpu= --retries= --timeout= --sync --workdir= --state= --json
+up       none     --on= --nodes= --slots= --label= --price= --name= --state= --json
+down     none     --server --now --state= --json
+clusters none     --json
+list     none     --state= --json
 status   run      --state= --json
 tasks    run      --state= --failed --experiment= --json
-logs     task     --state= --follow
+logs     task     --state= --follow --grep= --regex --experiment= --limit= --json
+top      none     --state= --interval= --once --json
 sim      recipe   --nodes= --slots= --task-time= --mtbf= --boot-time= --lease= --cut-share= --net-loss= --fail-share= --price= --limit= --seed= --set= --json
 catalog  file
 advise   file
@@ -30,8 +44,11 @@ _drover_recipes() {
 
 _drover_value() { # OPTION PREFIX
     case $1 in
-    --state) compgen -d -S / -- "$2" ;;
+    --state | --work) compgen -d -S / -- "$2" ;;
+    --join) compgen -P @ -f -- "${2#@}" ;;
+    --notice-file) compgen -f -- "$2" ;;
     --durable) compgen -W 'process power' -- "$2" ;;
+    --role) compgen -W 'admin user reader' -- "$2" ;;
     --slots) compgen -W "1 2 4 8 $(nproc 2>/dev/null)" -- "$2" ;;
     --resume) compgen -W "$(_drover_runs)" -- "$2" ;;
     esac
@@ -41,11 +58,17 @@ _drover_runs() {
     drover list --json 2>/dev/null </dev/null | sed -n 's/.*"id": *"\([^"]*\)".*/\1/p'
 }
 
+_drover_nodes() {
+    drover nodes --json 2>/dev/null </dev/null | sed -n 's/^{"name": *"\([^"]*\)".*/\1/p'
+}
+
 _drover_argument() { # KIND PREFIX
     case $1 in
     recipe) _drover_recipes "$2" ;;
     file) compgen -f -- "$2" ;;
     run) compgen -W "$(_drover_runs)" -- "$2" ;;
+    nodes) compgen -W "drain revoke $(_drover_nodes)" -- "$2" ;;
+    token) compgen -W 'create list rm' -- "$2" ;;
     command) compgen -W "$(_drover_commands)" -- "$2" ;;
     esac
 }

@@ -8,10 +8,24 @@ _drover() {
         'check:say whether a recipe is right'
         'plan:show the tasks a recipe expands to'
         'run:run a recipe on this machine'
-        'list:the runs in the default place'
+        'serve:be the master\: workflows over HTTP, nodes that join'
+        'node:run the tasks of a master on this machine'
+        'submit:give a recipe to a server'
+        'wait:wait for a workflow to end'
+        'cancel:end a workflow or a task'
+        'retry:run again what failed'
+        'nodes:the nodes of a server'
+        'token:who may use a server'
+        'exec:run a command on the nodes'
+        'map:run a command for each line of a file'
+        'up:start nodes and a server here'
+        'down:end nodes that up started'
+        'clusters:what up started'
+        'list:the workflows and runs there are'
         'status:how a run stands'
         'tasks:the tasks of a run'
         'logs:what a task printed'
+        'top:watch a server'
         'sim:predict time and cost on many nodes'
         'catalog:machines and their prices'
         'advise:which machines to rent, and how many'
@@ -44,6 +58,7 @@ _drover() {
     run)
         _arguments $set $state $seed $json $recipe \
             '(-n --slots)'{-n+,--slots=}'[processors to use]:number:' \
+            '--nodes=[node processes to run on]:number:' \
             '--resume=[go on with a run]:run:_drover_runs' \
             '--durable=[what accepted results survive]:what:(process power)' \
             '--plain[plain lines even on a terminal]' \
@@ -51,10 +66,86 @@ _drover() {
             '--no-containers[run image\: tasks in this environment]' \
             '--ignore-hardware[run whatever hardware\: asks for]'
         ;;
-    list) _arguments $json ;;
+    serve)
+        _arguments $state $json \
+            '--listen=[for HTTP]:host\:port:' \
+            '--wire=[for nodes]:host\:port:' \
+            '--public-host=[how nodes reach this machine]:host:_hosts' \
+            '--certificate=[PEM, for HTTPS]:file:_files' \
+            '--key=[its key]:file:_files' \
+            '--lease=[how long a silent node is believed in]:milliseconds:' \
+            '--durable=[what accepted results survive]:what:(process power)' \
+            '--quiet[say nothing]'
+        ;;
+    node)
+        _arguments '(-n --slots)'{-n+,--slots=}'[processors to offer]:number:' \
+            '--join=[the master]:@file or URL:_files -P @' \
+            '--name=[what to be called]:name:' \
+            '--work=[folder to work in]:folder:_files -/' \
+            '*--label=[something recipes can ask for]:key=value:' \
+            '--price=[of this machine for an hour]:amount:' \
+            '--grace=[between a notice and the end]:time:' \
+            '--notice-file=[a notice when it appears]:file:_files' \
+            '--no-share[send files even on a shared disk]' \
+            '--quiet[print nothing but errors]'
+        ;;
+    submit)
+        _arguments $set $state $seed $json $recipe \
+            '--name=[what it is called]:name:' \
+            '--key=[the same key gives the same workflow]:key:' \
+            '--no-sync[do not send the folder]' \
+            '--wait[wait for its end]' \
+            '(-q --quiet)'{-q,--quiet}'[only the id]' \
+            '--no-containers[run image\: tasks in the nodes environment]' \
+            '--ignore-hardware[run whatever hardware\: asks for]'
+        ;;
+    wait)
+        _arguments $state $json $run '--timeout=[give up after]:time:' \
+            '(-q --quiet)'{-q,--quiet}'[no progress and no summary]'
+        ;;
+    cancel) _arguments $state $json $run ;;
+    retry) _arguments $state $json $run ;;
+    nodes)
+        _arguments $state $json '(-a --all)'{-a,--all}'[also those that left]' \
+            '--now[with drain\: end what runs there]' '--off[let it take work again]' \
+            '1::verb:(drain revoke)' '2::node:_drover_nodes'
+        ;;
+    token)
+        _arguments $state $json '--role=[what it may do]:role:(admin user reader)' \
+            '1:verb:(create list rm)' '2::name:'
+        ;;
+    exec)
+        _arguments $state $json '--on=[which nodes]:selector:_drover_nodes' \
+            '--timeout=[end it after]:time:' '--workdir=[where it runs]:folder:' \
+            '*::command:_normal'
+        ;;
+    map)
+        _arguments $state $json '--on=[which nodes]:node or label:_drover_nodes' \
+            '(-n --slots)'{-n+,--slots=}'[at most so many at a time]:number:' \
+            '--cpu=[processors for each]:number:' '--retries=[further attempts]:number:' \
+            '--timeout=[end it after]:time:' '--sync[send this folder]' \
+            '--workdir=[where it runs]:folder:' '1:command:' '2:file:_files'
+        ;;
+    up)
+        _arguments $state $json '--on=[where]:place:(local)' '--nodes=[how many]:number:' \
+            '--slots=[of each]:number:' '*--label=[something recipes can ask for]:key=value:' \
+            '--price=[of a node for an hour]:amount:' '--name=[what they are called]:name:'
+        ;;
+    down)
+        _arguments $state $json '--server[end the server, too]' '--now[kill them at once]'
+        ;;
+    clusters) _arguments $json ;;
+    list) _arguments $state $json ;;
     status) _arguments $state $json $run ;;
     tasks) _arguments $state $json $experiment '--failed[only tasks that failed]' $run ;;
-    logs) _arguments $state '(-f --follow)'{-f,--follow}'[keep printing]' '1:task:' ;;
+    logs)
+        _arguments $state $json $experiment '(-f --follow)'{-f,--follow}'[keep printing]' \
+            '--grep=[lines that hold a text]:text:' '--regex[it is a regular expression]' \
+            '--limit=[stop after so many]:number:' '1:task:'
+        ;;
+    top)
+        _arguments $state $json '--interval=[between looks]:time:' '--once[print it once]'
+        ;;
     sim)
         _arguments $set $seed $json $recipe '--slots=[slots of each node]:number:' \
             '--limit=[of simulated time]:time:' \
@@ -80,6 +171,12 @@ _drover_runs() {
     local -a ids=(${(f)"$(drover list --json 2>/dev/null </dev/null |
         sed -n 's/.*"id": *"\([^"]*\)".*/\1/p')"})
     compadd -a ids
+}
+
+_drover_nodes() {
+    local -a names=(${(f)"$(drover nodes --json 2>/dev/null </dev/null |
+        sed -n 's/^{"name": *"\([^"]*\)".*/\1/p')"})
+    compadd -a names
 }
 
 if [ "$funcstack[1]" = "_drover" ]; then

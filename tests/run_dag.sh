@@ -85,7 +85,7 @@ check_equal "and only the accepted one is kept" "attempt-2" \
 cat >retry.yaml <<'END'
 experiments:
   a: {retries: 3, backoff: 200ms, command: "date +%s%N >>tries; test {{attempt}} -ge 4"}
-  b: {retries: 2, backoff: 1ms, command: "exit 7"}
+  b: {retries: 2, backoff: 1ms, command: "echo attempt {{attempt}}; exit 7"}
   c:
     checkpoint: true
     retries: 5

@@ -1,8 +1,8 @@
 #include "cli/cli.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "master/place.h"
+#include "master/words.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -128,94 +128,28 @@ bool cli_parse_u64(const char *text, uint64_t max, uint64_t *out)
     return errno == 0 && *end == '\0' && number <= max;
 }
 
+/* Thin names for what the server says too. */
 const char *cli_task_state(enum core_task_state state)
 {
-    static const char *const names[] = {
-        [TASK_WAITING] = "waiting",     [TASK_QUEUED] = "queued",
-        [TASK_ASSIGNED] = "assigned",   [TASK_RUNNING] = "running",
-        [TASK_SUCCEEDED] = "succeeded", [TASK_FAILED] = "failed",
-        [TASK_CANCELLED] = "cancelled", [TASK_SKIPPED] = "skipped",
-    };
-    return names[state];
+    return words_task_state(state);
 }
 
 const char *cli_workflow_state(enum core_workflow_state state)
 {
-    static const char *const names[] = {
-        [WORKFLOW_RUNNING] = "running",
-        [WORKFLOW_SUCCEEDED] = "succeeded",
-        [WORKFLOW_FAILED] = "failed",
-        [WORKFLOW_CANCELLED] = "cancelled",
-    };
-    return names[state];
+    return words_workflow_state(state);
 }
 
 const char *cli_outcome_name(enum core_outcome outcome)
 {
-    static const char *const names[] = {
-        [OUT_NONE] = "none",
-        [OUT_EXITED] = "exited",
-        [OUT_SIGNALLED] = "signalled",
-        [OUT_TIMEOUT] = "timeout",
-        [OUT_OUT_OF_MEMORY] = "out_of_memory",
-        [OUT_NOT_STARTED] = "not_started",
-        [OUT_OUTPUT_MISSING] = "output_missing",
-        [OUT_KILLED] = "stopped",
-        [OUT_SLOT_LOST] = "slot_lost",
-        [OUT_NODE_LOST] = "node_lost",
-    };
-    return names[outcome];
+    return words_outcome(outcome);
 }
 
 void cli_add_outcome(struct str *out, enum core_outcome outcome, uint32_t code, const char *detail)
 {
-    const char *colon = detail && detail[0] ? ": " : "";
-    const char *more = detail ? detail : "";
-    switch (outcome) {
-    case OUT_NONE:
-        break;
-    case OUT_EXITED:
-        if (code != 0) {
-            str_addf(out, "exit %u", code);
-        }
-        break;
-    case OUT_SIGNALLED: {
-        const char *name = sigabbrev_np((int)code);
-        str_addf(out, "killed by %s (signal %u)", name ? name : "a signal", code);
-        break;
-    }
-    case OUT_TIMEOUT:
-        str_add(out, "timed out");
-        break;
-    case OUT_OUT_OF_MEMORY:
-        str_add(out, "out of memory");
-        break;
-    case OUT_NOT_STARTED:
-        str_addf(out, "could not start%s%s", colon, more);
-        break;
-    case OUT_OUTPUT_MISSING:
-        str_addf(out, "an output is missing%s%s", colon, more);
-        break;
-    case OUT_KILLED:
-        str_add(out, "stopped");
-        break;
-    case OUT_SLOT_LOST:
-        str_add(out, "lost: its slot died");
-        break;
-    case OUT_NODE_LOST:
-        str_add(out, "lost");
-        break;
-    }
+    words_add_outcome(out, outcome, code, detail);
 }
 
 void cli_json_time(struct json *json, const char *key, int64_t unix_ms)
 {
-    json_key(json, key);
-    if (unix_ms > 0) {
-        AUTO_STR struct str text = {0};
-        clock_add_rfc3339(&text, unix_ms);
-        json_text(json, str_text(&text));
-    } else {
-        json_null(json);
-    }
+    words_json_time(json, key, unix_ms);
 }

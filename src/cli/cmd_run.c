@@ -19,14 +19,16 @@ struct run_options {
     size_t set_cap;
     uint64_t seed;
     uint64_t slots; /* 0: one for each CPU */
+    uint64_t nodes; /* processes; 0: one node, in this process */
     bool power_durable;
     bool as_json;
     bool quiet;
     bool plain;
     struct store_faults faults;
+    bool messages_only; /* neither processes nor durability: the way to the nodes and back */
 };
 
-enum { SLOTS_MAX = 1024 };
+enum { SLOTS_MAX = 1024, NODES_MAX = 1000 };
 
 /* "SEED:FAIL:FULL:LOST:DELAY_US", for tests of what happens when the store does badly. */
 static bool parse_faults(const char *text, struct store_faults *out)
@@ -44,6 +46,7 @@ static bool parse_faults(const char *text, struct store_faults *out)
 
 static const struct option options[] = {
     {"slots", required_argument, NULL, 'n'},
+    {"nodes", required_argument, NULL, 'N'},
     {"set", required_argument, NULL, 's'},
     {"state", required_argument, NULL, 'd'},
     {"resume", required_argument, NULL, 'r'},
@@ -55,6 +58,7 @@ static const struct option options[] = {
     {"no-containers", no_argument, NULL, 'C'},
     {"ignore-hardware", no_argument, NULL, 'H'},
     {"store-faults", required_argument, NULL, 'F'}, /* not in the help: for tests */
+    {"messages-only", no_argument, NULL, 'M'},      /* nor this: for benchmarks */
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -65,6 +69,11 @@ static int parse_option(struct run_options *run, int option, char **argv)
     case 'n':
         if (!cli_parse_u64(optarg, SLOTS_MAX, &run->slots) || run->slots == 0) {
             return cli_usage_error(&cmd_run, "--slots takes a number from 1 to %d", SLOTS_MAX);
+        }
+        return -1;
+    case 'N':
+        if (!cli_parse_u64(optarg, NODES_MAX, &run->nodes) || run->nodes == 0) {
+            return cli_usage_error(&cmd_run, "--nodes takes a number from 1 to %d", NODES_MAX);
         }
         return -1;
     case 's':
@@ -102,6 +111,9 @@ static int parse_option(struct run_options *run, int option, char **argv)
         return -1;
     case 'H':
         run->session.ignore_hardware = true;
+        return -1;
+    case 'M':
+        run->messages_only = true;
         return -1;
     case 'F':
         if (!parse_faults(optarg, &run->faults)) {
@@ -178,7 +190,7 @@ static int report_end(const struct session *session, enum master_end end, const 
     }
     if (end == MASTER_STOPPED) {
         if (in_default_place) {
-            fprintf(stderr, "to go on: drover run --resume %s\n", session->id);
+            fprintf(stderr, "to go on: drover run --resume %s\n", session->flow->id);
         } else {
             fprintf(stderr, "to go on: the same command again\n");
         }
@@ -202,11 +214,21 @@ static int run_session(const struct run_options *run, struct session *session,
                           : run->quiet                          ? SHOW_QUIET
                           : !run->plain && is_lively_terminal() ? SHOW_LIVE
                                                                 : SHOW_PLAIN;
-    struct show *show = show_create(kind, capacity->cpu_milli / 1000);
+    uint32_t slots = capacity->cpu_milli / 1000;
+    uint32_t nodes = (uint32_t)run->nodes;
+    struct show *show = show_create(kind, nodes ? nodes * slots : slots);
+    struct master_serve serve = {.host = "127.0.0.1", .local_nodes = nodes, .local_slots = slots};
     struct master_options master = {.session = session,
-                                    .capacity = capacity,
+                                    .capacity = nodes ? NULL : capacity,
                                     .power_durable = run->power_durable,
+                                    .until_ended = true,
+                                    .message_only = run->messages_only,
+                                    .serve = nodes ? &serve : NULL,
                                     .observer = show_observer(show)};
+    if (run->messages_only) {
+        session->store->ops->close(session->store);
+        session->store = store_memory_create();
+    }
     struct err err = {0};
     int64_t began_ms = clock_mono_ms();
     enum master_end end = master_run(&master, &err);
@@ -260,6 +282,7 @@ const struct cli_command cmd_run = {
     .summary = "run a recipe on this machine to its end: progress, then a summary",
     .help =
         "  -n, --slots N      tasks at once (default: the number of CPUs)\n"
+        "  --nodes N          on N node processes, each with that many slots, as on a cluster\n"
         "  --state DIR        keep the run in DIR, and resume what is there. Without it each run\n"
         "                     gets a folder of its own (drover list)\n"
         "  --resume W         go on with run W of drover list\n"

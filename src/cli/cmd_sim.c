@@ -260,7 +260,7 @@ const struct cli_command cmd_sim = {
         "  --boot-time T    until a lost node is replaced (default 60s)\n"
         "  --lease T        until a silent node is given up (default 4s)\n"
         "  --cut-share S    share of losses that are a cut cable: the node comes back (0.1)\n"
-        "  --net-loss S     share of messages that are sent again a second later (0)\n"
+        "  --net-loss S     share of messages that are lost and healed a second later (0)\n"
         "  --fail-share S   share of attempts that fail (0)\n"
         "  --price USD      of one node for an hour\n"
         "  --limit T        give up after this much simulated time\n"

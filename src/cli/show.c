@@ -100,9 +100,9 @@ static void flush_buffer(struct show *show)
 /* --- numbers -------------------------------------------------------------------------------------
  */
 
-static void gather_rows(struct show *show, const struct master *master)
+static void gather_rows(struct show *show, const struct server *server)
 {
-    const struct recipe *recipe = master_session(master)->recipe;
+    const struct recipe *recipe = server_session(server)->flow->recipe;
     if (!show->rows) {
         show->rows = mem_array(recipe->experiment_count, sizeof *show->rows);
         show->row_count = recipe->experiment_count;
@@ -111,7 +111,7 @@ static void gather_rows(struct show *show, const struct master *master)
     for (size_t i = 0; i < show->row_count; i++) {
         uint32_t number = recipe_order(recipe)[i];
         struct core_experiment_view from;
-        core_experiment_view(master_core(master), WORKFLOW, number, &from);
+        core_experiment_view(server_core(server), WORKFLOW, number, &from);
         show->rows[i] = (struct view_row){.name = recipe->experiments[number].name,
                                           .tasks = from.tasks,
                                           .succeeded = from.succeeded,
@@ -123,7 +123,7 @@ static void gather_rows(struct show *show, const struct master *master)
                                           .ended = from.ended};
         done += from.succeeded + from.failed;
     }
-    int64_t now_ms = master_elapsed_ms(master);
+    int64_t now_ms = server_elapsed_ms(server);
     int64_t passed_ms = now_ms - show->done_at_ms;
     if (show->done_at_ms == 0) {
         show->done_before = done;
@@ -137,9 +137,9 @@ static void gather_rows(struct show *show, const struct master *master)
     }
 }
 
-static void make_view(struct show *show, const struct master *master, struct view *view)
+static void make_view(struct show *show, const struct server *server, struct view *view)
 {
-    gather_rows(show, master);
+    gather_rows(show, server);
     struct winsize size = {0};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
         size.ws_col = 80;
@@ -148,10 +148,10 @@ static void make_view(struct show *show, const struct master *master, struct vie
     const char *no_colour = getenv("NO_COLOR");
     *view = (struct view){.rows = show->rows,
                           .row_count = show->row_count,
-                          .title = master_session(master)->id,
-                          .elapsed_ms = master_elapsed_ms(master),
+                          .title = server_session(server)->flow->id,
+                          .elapsed_ms = server_elapsed_ms(server),
                           .rate = show->rate,
-                          .stopping = master_is_stopping(master),
+                          .stopping = server_is_stopping(server),
                           .width = size.ws_col,
                           .height = size.ws_row,
                           .colour = !no_colour || no_colour[0] == '\0',
@@ -169,12 +169,12 @@ static void erase_view(struct show *show, struct str *out)
     }
 }
 
-static void live_refresh(void *context, const struct master *master)
+static void live_refresh(void *context, const struct server *server)
 {
     struct show *show = context;
     struct view view;
     AUTO_STR struct str out = {0};
-    make_view(show, master, &view);
+    make_view(show, server, &view);
     erase_view(show, &out);
     show->lines_drawn = view_draw(&out, &view);
     emit_text(show, &out);
@@ -195,11 +195,11 @@ static void say_line(struct show *show, const struct str *line)
     emit_text(show, &out);
 }
 
-static void text_begun(void *context, const struct master *master)
+static void text_begun(void *context, const struct server *server)
 {
     struct show *show = context;
-    const struct session *session = master_session(master);
-    gather_rows(show, master);
+    const struct session *session = server_session(server);
+    gather_rows(show, server);
     uint64_t tasks = 0;
     uint64_t done = 0;
     for (size_t i = 0; i < show->row_count; i++) {
@@ -208,8 +208,8 @@ static void text_begun(void *context, const struct master *master)
     }
     AUTO_STR struct str line = {0};
     str_addf(&line, "%s: %zu experiment%s, %" PRIu64 " task%s, %" PRIu32 " slot%s, seed %" PRIu64,
-             session->id, show->row_count, show->row_count == 1 ? "" : "s", tasks,
-             tasks == 1 ? "" : "s", show->slots, show->slots == 1 ? "" : "s", session->seed);
+             session->flow->id, show->row_count, show->row_count == 1 ? "" : "s", tasks,
+             tasks == 1 ? "" : "s", show->slots, show->slots == 1 ? "" : "s", session->flow->seed);
     if (session->resumed) {
         str_addf(&line, "; resumed, %" PRIu64 " done before", done);
     }
@@ -223,7 +223,7 @@ static void text_note(void *context, const char *text)
     say_line(context, &line);
 }
 
-static void text_task(void *context, const struct master *master,
+static void text_task(void *context, const struct server *server,
                       const struct master_task_event *event)
 {
     struct show *show = context;
@@ -235,8 +235,8 @@ static void text_task(void *context, const struct master *master,
     if (show->failures > FAILURES_SHOWN) {
         return;
     }
-    const struct session *session = master_session(master);
-    const char *name = session->recipe->experiments[event->experiment].name;
+    const struct session *session = server_session(server);
+    const char *name = session->flow->recipe->experiments[event->experiment].name;
     AUTO_STR struct str line = {0};
     str_addf(&line, "%s/%" PRIu64 ": ", name, event->task);
     cli_add_outcome(&line, event->outcome, event->code, event->detail);
@@ -250,16 +250,16 @@ static void text_task(void *context, const struct master *master,
     say_line(show, &line);
 }
 
-static void text_experiment(void *context, const struct master *master, uint32_t experiment,
+static void text_experiment(void *context, const struct server *server, uint32_t experiment,
                             const struct core_experiment_view *view)
 {
     struct show *show = context;
     if (show->kind == SHOW_LIVE) {
         return; /* the view shows it */
     }
-    const struct session *session = master_session(master);
+    const struct session *session = server_session(server);
     AUTO_STR struct str line = {0};
-    str_addf(&line, "%s: ", session->recipe->experiments[experiment].name);
+    str_addf(&line, "%s: ", session->flow->recipe->experiments[experiment].name);
     if (!view->ended) {
         str_addf(&line, "begins, %" PRIu64 " task%s", view->tasks, view->tasks == 1 ? "" : "s");
     } else if (view->skipped > 0) {
@@ -276,11 +276,11 @@ static void text_experiment(void *context, const struct master *master, uint32_t
     say_line(show, &line);
 }
 
-static void plain_refresh(void *context, const struct master *master)
+static void plain_refresh(void *context, const struct server *server)
 {
     struct show *show = context;
     struct view view;
-    make_view(show, master, &view);
+    make_view(show, server, &view);
     if (view.elapsed_ms < PLAIN_REFRESH_MS / 2) {
         return;
     }
@@ -325,11 +325,11 @@ static void json_end_line(struct show *show, struct json *json)
     }
 }
 
-static void json_begun(void *context, const struct master *master)
+static void json_begun(void *context, const struct server *server)
 {
     struct show *show = context;
-    const struct session *session = master_session(master);
-    gather_rows(show, master);
+    const struct session *session = server_session(server);
+    gather_rows(show, server);
     uint64_t tasks = 0;
     for (size_t i = 0; i < show->row_count; i++) {
         tasks += show->rows[i].tasks;
@@ -337,11 +337,11 @@ static void json_begun(void *context, const struct master *master)
     struct json json;
     json_begin_line(show, &json, "begin");
     json_key(&json, "id");
-    json_text(&json, session->id);
+    json_text(&json, session->flow->id);
     json_key(&json, "state_folder");
     json_text(&json, session->folder);
     json_key(&json, "seed");
-    json_u64(&json, session->seed);
+    json_u64(&json, session->flow->seed);
     json_key(&json, "resumed");
     json_bool(&json, session->resumed);
     json_key(&json, "experiments");
@@ -362,15 +362,15 @@ static void json_note(void *context, const char *text)
     flush_buffer(context);
 }
 
-static void json_task(void *context, const struct master *master,
+static void json_task(void *context, const struct server *server,
                       const struct master_task_event *event)
 {
     struct show *show = context;
-    const struct session *session = master_session(master);
+    const struct session *session = server_session(server);
     struct json json;
     json_begin_line(show, &json, "task");
     json_key(&json, "experiment");
-    json_text(&json, session->recipe->experiments[event->experiment].name);
+    json_text(&json, session->flow->recipe->experiments[event->experiment].name);
     json_key(&json, "task");
     json_u64(&json, event->task);
     json_key(&json, "state");
@@ -405,32 +405,32 @@ static void json_task(void *context, const struct master *master,
     json_end_line(show, &json);
 }
 
-static void json_experiment(void *context, const struct master *master, uint32_t experiment,
+static void json_experiment(void *context, const struct server *server, uint32_t experiment,
                             const struct core_experiment_view *view)
 {
     struct show *show = context;
     struct json json;
     json_begin_line(show, &json, "experiment");
     json_key(&json, "experiment");
-    json_text(&json, master_session(master)->recipe->experiments[experiment].name);
+    json_text(&json, server_session(server)->flow->recipe->experiments[experiment].name);
     json_key(&json, "ended");
     json_bool(&json, view->ended);
     summary_add_counts(&json, view);
     json_end_line(show, &json);
 }
 
-static void json_refresh(void *context, const struct master *master)
+static void json_refresh(void *context, const struct server *server)
 {
-    (void)master;
+    (void)server;
     flush_buffer(context);
 }
 
 /* --- quiet
  * ------------------------------------------------------------------------------------------ */
 
-static void quiet_begun(void *context, const struct master *master)
+static void quiet_begun(void *context, const struct server *server)
 {
-    gather_rows(context, master);
+    gather_rows(context, server);
 }
 
 static void quiet_note(void *context, const char *text)
@@ -439,16 +439,16 @@ static void quiet_note(void *context, const char *text)
     fprintf(stderr, "drover: %s\n", text);
 }
 
-static void quiet_task(void *context, const struct master *master,
+static void quiet_task(void *context, const struct server *server,
                        const struct master_task_event *event)
 {
-    (void)context, (void)master, (void)event;
+    (void)context, (void)server, (void)event;
 }
 
-static void quiet_experiment(void *context, const struct master *master, uint32_t experiment,
+static void quiet_experiment(void *context, const struct server *server, uint32_t experiment,
                              const struct core_experiment_view *view)
 {
-    (void)context, (void)master, (void)experiment, (void)view;
+    (void)context, (void)server, (void)experiment, (void)view;
 }
 
 /* --- making and ending

@@ -117,8 +117,7 @@ static void add_row(struct str *out, const struct view *view, const struct view_
     add_count(out, view, dim, row->other, "not run");
 }
 
-/* Ends the line, cut to the width; escape sequences stay whole. */
-static void end_line(struct str *out, size_t line_start, const struct view *view)
+void view_end_line(struct str *out, size_t line_start, int columns, bool colour)
 {
     int width = 0;
     for (size_t i = line_start; i < out->size; i++) {
@@ -128,10 +127,10 @@ static void end_line(struct str *out, size_t line_start, const struct view *view
             }
             continue;
         }
-        if (((unsigned char)out->text[i] & 0xc0) != 0x80 && ++width > view->width) {
+        if (((unsigned char)out->text[i] & 0xc0) != 0x80 && ++width > columns) {
             out->size = i;
             out->text[i] = '\0';
-            str_add(out, view->colour ? plain : "");
+            str_add(out, colour ? plain : "");
             break;
         }
     }
@@ -191,17 +190,17 @@ int view_draw(struct str *out, const struct view *view)
         }
         size_t start = out->size;
         add_row(out, view, row, name_columns, count_columns);
-        end_line(out, start, view);
+        view_end_line(out, start, view->width, view->colour);
         lines++;
     }
     if (hidden > 0) {
         size_t start = out->size;
         str_addf(out, "... and %zu more experiments, ended or waiting", hidden);
-        end_line(out, start, view);
+        view_end_line(out, start, view->width, view->colour);
         lines++;
     }
     size_t start = out->size;
     add_footer(out, view);
-    end_line(out, start, view);
+    view_end_line(out, start, view->width, view->colour);
     return lines + 1;
 }

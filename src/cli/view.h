@@ -38,6 +38,9 @@ int view_draw(struct str *out, const struct view *view);
 /* Seconds left at this rate, or -1. */
 int64_t view_eta_ms(const struct view *view);
 
+/* Ends the line that begins at line_start, cut to so many columns; escape sequences stay whole. */
+void view_end_line(struct str *out, size_t line_start, int columns, bool colour);
+
 /* The width of text in terminal columns, escape sequences not counted (one a character). */
 int view_width(const char *text, size_t size);
 

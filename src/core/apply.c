@@ -5,105 +5,41 @@
 
 #include <stdlib.h>
 
-struct workflow *core_workflow_at(const struct core *core, uint32_t workflow)
+/* What a fact about a task is about. */
+struct target {
+    struct workflow *workflow;
+    struct experiment_state_data *experiment;
+    struct task *task;
+};
+
+static inline struct target target_of(struct core *core, const struct fact *fact)
 {
-    CHECK(workflow >= 1 && workflow <= core->workflow_count);
-    return &core->workflows[workflow - 1];
+    struct workflow *workflow = core_workflow_at(core, fact->workflow);
+    CHECK(fact->experiment < workflow->experiment_count);
+    struct experiment_state_data *experiment = &workflow->experiments[fact->experiment];
+    return (struct target){workflow, experiment, &experiment->tasks[fact->task]};
 }
 
-struct experiment_state_data *core_experiment_at(const struct core *core, uint32_t workflow,
-                                                 uint32_t experiment)
+uint64_t task_share(const struct experiment_state_data *experiment)
 {
-    struct workflow *owner = core_workflow_at(core, workflow);
-    CHECK(experiment < owner->experiment_count);
-    return &owner->experiments[experiment];
+    return experiment->spec.needs.cpu_milli ? experiment->spec.needs.cpu_milli : 1;
 }
-
-bool task_is_final(const struct task *task)
-{
-    return task->state >= TASK_SUCCEEDED;
-}
-
-/* --- the heap of tasks to try again --------------------------------------------------------- */
-
-static bool retry_before(const struct retry *a, const struct retry *b)
-{
-    return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->task < b->task;
-}
-
-void retry_push(struct experiment_state_data *experiment, int64_t due_ms, uint64_t task)
-{
-    VEC_PUSH(experiment->retries, experiment->retry_count, experiment->retry_cap) =
-        (struct retry){.due_ms = due_ms, .task = task};
-    struct retry *heap = experiment->retries;
-    size_t at = experiment->retry_count - 1;
-    while (at > 0 && retry_before(&heap[at], &heap[(at - 1) / 2])) {
-        struct retry swap = heap[at];
-        heap[at] = heap[(at - 1) / 2];
-        heap[(at - 1) / 2] = swap;
-        at = (at - 1) / 2;
-    }
-}
-
-uint64_t retry_pop(struct experiment_state_data *experiment)
-{
-    CHECK(experiment->retry_count > 0);
-    struct retry *heap = experiment->retries;
-    uint64_t task = heap[0].task;
-    struct retry moved = heap[--experiment->retry_count];
-    size_t at = 0;
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= experiment->retry_count) {
-            break;
-        }
-        if (child + 1 < experiment->retry_count && retry_before(&heap[child + 1], &heap[child])) {
-            child++;
-        }
-        if (!retry_before(&heap[child], &moved)) {
-            break;
-        }
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = moved;
-    return task;
-}
-
-/* An assignment takes a task from where dispatch found it: the next fresh one, or a retry. Live,
- * that is the top of the heap; in a replay it may stand anywhere. */
-static void retry_remove(struct experiment_state_data *experiment, uint64_t task)
-{
-    if (experiment->retry_count > 0 && experiment->retries[0].task == task) {
-        retry_pop(experiment);
-        return;
-    }
-    size_t at = 0;
-    while (at < experiment->retry_count && experiment->retries[at].task != task) {
-        at++;
-    }
-    CHECK(at < experiment->retry_count);
-    struct retry last = experiment->retries[--experiment->retry_count];
-    if (at == experiment->retry_count) {
-        return;
-    }
-    /* refill the hole, then restore the heap from scratch: replays of this kind are rare */
-    experiment->retries[at] = last;
-    size_t count = experiment->retry_count;
-    experiment->retry_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct retry again = experiment->retries[i];
-        retry_push(experiment, again.due_ms, again.task);
-    }
-}
-
-/* --- experiments ---------------------------------------------------------------------------- */
 
 bool experiment_dependencies_done(const struct workflow *workflow,
                                   const struct experiment_state_data *experiment)
 {
     for (size_t i = 0; i < experiment->spec.depends_count; i++) {
         if (workflow->experiments[experiment->spec.depends_on[i]].state != EXPERIMENT_ENDED) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool workflow_all_ended(const struct workflow *workflow)
+{
+    for (size_t e = 0; e < workflow->experiment_count; e++) {
+        if (workflow->experiments[e].state != EXPERIMENT_ENDED) {
             return false;
         }
     }
@@ -120,15 +56,114 @@ static void end_when_all_are_final(struct experiment_state_data *experiment)
     }
 }
 
-static void leave_live(struct experiment_state_data *experiment, struct task *task)
+static void touch(struct experiment_state_data *experiment, uint64_t task)
 {
+    if (experiment->touched <= task) {
+        experiment->touched = task + 1;
+    }
+}
+
+/* --- tasks that wait for another attempt ------------------------------------------------------ */
+
+/* A group waits, as one, when some member does and none is live any more. */
+bool group_is_listed(const struct group *group)
+{
+    return group->live == 0 && group->queued > 0;
+}
+
+/* Makes the heap agree after the counts of a task's group have changed. */
+static void group_relist(struct experiment_state_data *experiment, uint64_t number, bool was_listed)
+{
+    struct group *group = &experiment->groups[number];
+    uint64_t first = number * experiment->spec.gang;
+    bool is_listed = group_is_listed(group);
+    if (is_listed && !was_listed) {
+        heap_push(&experiment->retries, group->due_ms, first);
+    } else if (!is_listed && was_listed) {
+        heap_remove(&experiment->retries, first);
+        group->due_ms = 0;
+    }
+}
+
+static void enter_queue(struct experiment_state_data *experiment, uint64_t task, int64_t due_ms)
+{
+    experiment->tasks[task].state = TASK_QUEUED;
+    experiment->queued++;
+    if (!experiment->groups) {
+        heap_push(&experiment->retries, due_ms, task);
+        return;
+    }
+    struct group *group = &experiment->groups[task / experiment->spec.gang];
+    bool was_listed = group_is_listed(group);
+    if (was_listed && due_ms > group->due_ms) { /* it stands too far in front */
+        heap_remove(&experiment->retries, task - task % experiment->spec.gang);
+        was_listed = false;
+    }
+    group->queued++;
+    group->due_ms = group->due_ms > due_ms ? group->due_ms : due_ms;
+    group_relist(experiment, task / experiment->spec.gang, was_listed);
+}
+
+static void leave_queue(struct experiment_state_data *experiment, uint64_t task)
+{
+    CHECK(experiment->queued > 0);
+    experiment->queued--;
+    if (!experiment->groups) {
+        heap_remove(&experiment->retries, task);
+        return;
+    }
+    struct group *group = &experiment->groups[task / experiment->spec.gang];
+    bool was_listed = group_is_listed(group);
+    CHECK(group->queued > 0);
+    group->queued--;
+    group_relist(experiment, task / experiment->spec.gang, was_listed);
+}
+
+static void skip_to_fresh(struct experiment_state_data *experiment)
+{
+    while (experiment->next_fresh < experiment->spec.task_count &&
+           experiment->tasks[experiment->next_fresh].state != TASK_WAITING) {
+        experiment->next_fresh++;
+    }
+}
+
+static void enter_live(const struct target *target, uint64_t task)
+{
+    target->experiment->live++;
+    target->workflow->live_share += task_share(target->experiment);
+    if (target->experiment->groups) {
+        uint64_t number = task / target->experiment->spec.gang;
+        struct group *group = &target->experiment->groups[number];
+        bool was_listed = group_is_listed(group);
+        group->live++;
+        group_relist(target->experiment, number, was_listed);
+    }
+}
+
+/* The state that follows is the caller's to set. */
+static void leave_live(const struct target *target)
+{
+    struct experiment_state_data *experiment = target->experiment;
     CHECK(experiment->live > 0);
     experiment->live--;
-    if (task->state == TASK_RUNNING) {
+    target->workflow->live_share -= task_share(experiment);
+    if (target->task->state == TASK_RUNNING) {
         CHECK(experiment->running > 0);
         experiment->running--;
     }
+    suspect_clear(experiment, target->task);
+    if (experiment->groups) {
+        uint64_t number = (uint64_t)(target->task - experiment->tasks) / experiment->spec.gang;
+        struct group *group = &experiment->groups[number];
+        bool was_listed = group_is_listed(group);
+        CHECK(group->live > 0);
+        group->live--;
+        group_relist(experiment, number, was_listed);
+    }
 }
+
+/* --- facts about one task ----------------------------------------------------------------------
+ */
 
 static uint32_t clamp_ms(int64_t duration_ms)
 {
@@ -143,106 +178,218 @@ static void learn_duration(struct experiment_state_data *experiment, int64_t dur
 
 static void apply_assigned(struct core *core, const struct fact *fact)
 {
-    struct experiment_state_data *experiment =
-        core_experiment_at(core, fact->workflow, fact->experiment);
-    struct task *task = &experiment->tasks[fact->task];
-    if (fact->task == experiment->next_fresh) {
-        experiment->next_fresh++;
-    } else {
-        retry_remove(experiment, fact->task);
+    struct target target = target_of(core, fact);
+    struct task *task = target.task;
+    bool fresh = fact->task == target.experiment->next_fresh;
+    if (!fresh) {
+        leave_queue(target.experiment, fact->task);
     }
     task->state = TASK_ASSIGNED;
     task->attempt = (uint16_t)fact->attempt;
     task->term = fact->term;
     task->node = fact->node;
-    experiment->live++;
-    experiment->attempts++;
+    if (fresh) {
+        touch(target.experiment, fact->task);
+        skip_to_fresh(target.experiment);
+    }
+    enter_live(&target, fact->task);
+    target.experiment->attempts++;
 }
 
 static void apply_accepted(struct core *core, const struct fact *fact)
 {
-    struct experiment_state_data *experiment =
-        core_experiment_at(core, fact->workflow, fact->experiment);
-    struct task *task = &experiment->tasks[fact->task];
-    leave_live(experiment, task);
+    struct target target = target_of(core, fact);
+    struct task *task = target.task;
+    leave_live(&target);
     task->state = TASK_SUCCEEDED;
     task->outcome = OUT_EXITED;
     task->code = 0;
-    task->flags = fact->flags & FACT_HAS_OUTPUT ? TASK_HAS_OUTPUT : 0;
+    task->flags &= (uint8_t)~TASK_LASTING;
+    task->flags |= fact->flags & FACT_HAS_OUTPUT ? TASK_HAS_OUTPUT : 0;
     task->started_ms = fact->started_ms;
     task->duration_ms = clamp_ms(fact->duration_ms);
-    experiment->succeeded++;
-    learn_duration(experiment, fact->duration_ms);
-    end_when_all_are_final(experiment);
+    target.experiment->succeeded++;
+    learn_duration(target.experiment, fact->duration_ms);
+    end_when_all_are_final(target.experiment);
+}
+
+static void fail_or_queue(const struct target *target, const struct fact *fact)
+{
+    if (fact->flags & FACT_FINAL) {
+        target->task->state = TASK_FAILED;
+        target->experiment->failed++;
+        end_when_all_are_final(target->experiment);
+    } else {
+        enter_queue(target->experiment, fact->task, fact->due_ms);
+    }
 }
 
 static void apply_failed(struct core *core, const struct fact *fact)
 {
-    struct experiment_state_data *experiment =
-        core_experiment_at(core, fact->workflow, fact->experiment);
-    struct task *task = &experiment->tasks[fact->task];
-    leave_live(experiment, task);
+    struct target target = target_of(core, fact);
+    struct task *task = target.task;
+    leave_live(&target);
     task->outcome = (uint8_t)fact->outcome;
     task->code = (uint8_t)fact->code;
     task->started_ms = fact->started_ms;
     task->duration_ms = clamp_ms(fact->duration_ms);
     task->failures++;
-    learn_duration(experiment, fact->duration_ms);
-    if (fact->flags & FACT_FINAL) {
-        task->state = TASK_FAILED;
-        experiment->failed++;
-        end_when_all_are_final(experiment);
-    } else {
-        task->state = TASK_QUEUED;
-        retry_push(experiment, fact->due_ms, fact->task);
-    }
+    learn_duration(target.experiment, fact->duration_ms);
+    fail_or_queue(&target, fact);
 }
 
 static void apply_lost(struct core *core, const struct fact *fact)
 {
-    struct experiment_state_data *experiment =
-        core_experiment_at(core, fact->workflow, fact->experiment);
-    struct task *task = &experiment->tasks[fact->task];
-    leave_live(experiment, task);
+    struct target target = target_of(core, fact);
+    struct task *task = target.task;
+    leave_live(&target);
     task->outcome = OUT_NODE_LOST;
     if (!(fact->flags & FACT_BLAMELESS) && task->losses < UINT16_MAX) {
         task->losses++;
     }
-    if (fact->flags & FACT_FINAL) {
-        task->state = TASK_FAILED;
-        experiment->failed++;
-        end_when_all_are_final(experiment);
-    } else {
-        task->state = TASK_QUEUED;
-        retry_push(experiment, 0, fact->task);
-    }
+    fail_or_queue(&target, fact);
 }
 
-/* All that has not ended becomes `state` at once. */
-static void finish_rest(struct experiment_state_data *experiment, enum core_task_state state,
-                        uint64_t *counter)
+static void apply_task_cancelled(struct core *core, const struct fact *fact)
 {
+    struct target target = target_of(core, fact);
+    if (task_is_live(target.task)) {
+        leave_live(&target);
+    } else if (target.task->state == TASK_QUEUED) {
+        leave_queue(target.experiment, fact->task);
+    }
+    target.task->state = TASK_CANCELLED;
+    target.experiment->cancelled_count++;
+    touch(target.experiment, fact->task);
+    skip_to_fresh(target.experiment);
+    end_when_all_are_final(target.experiment);
+}
+
+/* --- facts about all that is left, or about all that went wrong ----------------------------------
+ */
+
+/* All that has not ended becomes `state` at once. */
+static void finish_rest(struct target *target, enum core_task_state state, uint64_t *counter)
+{
+    struct experiment_state_data *experiment = target->experiment;
     for (uint64_t i = 0; i < experiment->spec.task_count; i++) {
-        struct task *task = &experiment->tasks[i];
-        if (task_is_final(task)) {
+        target->task = &experiment->tasks[i];
+        if (task_is_final(target->task)) {
             continue;
         }
-        if (task->state == TASK_ASSIGNED || task->state == TASK_RUNNING) {
-            leave_live(experiment, task);
+        if (task_is_live(target->task)) {
+            leave_live(target);
+        } else if (experiment->groups && target->task->state == TASK_QUEUED) {
+            leave_queue(experiment, i);
         }
-        task->state = (uint8_t)state;
+        target->task->state = (uint8_t)state;
         (*counter)++;
     }
     experiment->next_fresh = experiment->spec.task_count;
-    experiment->retry_count = 0;
+    experiment->touched = experiment->spec.task_count;
+    experiment->retries.count = 0;
+    experiment->queued = 0;
     end_when_all_are_final(experiment);
 }
 
-static void apply_submitted(struct core *core, const struct fact *fact)
+bool task_can_reopen(const struct task *task, enum fact_reopen which)
 {
-    struct workflow *workflow = core_workflow_at(core, fact->workflow);
-    workflow->submitted = true;
-    workflow->state = WORKFLOW_RUNNING;
+    bool wanted =
+        task->state == TASK_SKIPPED ||
+        (which == REOPEN_ALL && (task->state == TASK_FAILED || task->state == TASK_CANCELLED));
+    return wanted && task->attempt < UINT16_MAX;
+}
+
+bool experiment_can_reopen(const struct experiment_state_data *experiment, uint64_t task,
+                           enum fact_reopen which)
+{
+    if (!task_can_reopen(&experiment->tasks[task], which) || !experiment->groups) {
+        return task_can_reopen(&experiment->tasks[task], which);
+    }
+    uint32_t gang = experiment->spec.gang;
+    for (uint64_t t = task - task % gang; t < task - task % gang + gang; t++) {
+        const struct task *mate = &experiment->tasks[t];
+        if (mate->state != TASK_SUCCEEDED && !task_can_reopen(mate, which)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void reopen_task(struct experiment_state_data *experiment, uint64_t number)
+{
+    struct task *task = &experiment->tasks[number];
+    uint64_t *counter = task->state == TASK_FAILED      ? &experiment->failed
+                        : task->state == TASK_CANCELLED ? &experiment->cancelled_count
+                                                        : &experiment->skipped;
+    CHECK(*counter > 0);
+    (*counter)--;
+    task->failures = 0;
+    task->losses = 0;
+    if (number >= experiment->next_fresh) {
+        CHECK(task->attempt == 0);
+        task->state = TASK_WAITING;
+    } else {
+        enter_queue(experiment, number, 0);
+    }
+}
+
+static void reopen(const struct target *target)
+{
+    target->workflow->state = WORKFLOW_RUNNING;
+    target->experiment->cancelled = 0;
+    if (target->experiment->state == EXPERIMENT_ENDED) {
+        target->experiment->state = EXPERIMENT_WAITING;
+    }
+}
+
+/* Those at the end that were never tried are fresh again: a million of them need no queue. In a
+ * gang experiment the border stays between two groups. */
+static uint64_t fresh_again(const struct experiment_state_data *experiment, enum fact_reopen which)
+{
+    uint64_t fresh = experiment->next_fresh;
+    while (fresh > 0 && experiment->tasks[fresh - 1].attempt == 0 &&
+           task_can_reopen(&experiment->tasks[fresh - 1], which)) {
+        fresh--;
+    }
+    if (experiment->groups && fresh % experiment->spec.gang != 0) {
+        fresh += experiment->spec.gang - fresh % experiment->spec.gang;
+    }
+    return fresh < experiment->next_fresh ? fresh : experiment->next_fresh;
+}
+
+static void apply_reopened(struct core *core, const struct fact *fact)
+{
+    struct target target = target_of(core, fact);
+    struct experiment_state_data *experiment = target.experiment;
+    enum fact_reopen which = (enum fact_reopen)fact->outcome;
+    uint64_t step = experiment->groups ? experiment->spec.gang : 1;
+    bool any = false;
+    experiment->next_fresh = fresh_again(experiment, which);
+    for (uint64_t first = 0; first < experiment->touched; first += step) {
+        bool good = true; /* a group as a whole or not at all */
+        for (uint64_t t = first; step > 1 && t < first + step; t++) {
+            good = good && (experiment->tasks[t].state == TASK_SUCCEEDED ||
+                            task_can_reopen(&experiment->tasks[t], which));
+        }
+        for (uint64_t t = first; good && t < first + step; t++) {
+            if (task_can_reopen(&experiment->tasks[t], which)) {
+                reopen_task(experiment, t);
+                any = true;
+            }
+        }
+    }
+    skip_to_fresh(experiment);
+    if (any) {
+        reopen(&target);
+    }
+}
+
+static void apply_retried(struct core *core, const struct fact *fact)
+{
+    struct target target = target_of(core, fact);
+    reopen_task(target.experiment, fact->task);
+    reopen(&target);
 }
 
 void apply_fact(struct core *core, const struct fact *fact)
@@ -253,7 +400,8 @@ void apply_fact(struct core *core, const struct fact *fact)
         core->term = fact->term;
         break;
     case FACT_SUBMITTED:
-        apply_submitted(core, fact);
+        core_workflow_at(core, fact->workflow)->submitted = true;
+        core_workflow_at(core, fact->workflow)->state = WORKFLOW_RUNNING;
         break;
     case FACT_ASSIGNED:
         apply_assigned(core, fact);
@@ -268,90 +416,29 @@ void apply_fact(struct core *core, const struct fact *fact)
         apply_lost(core, fact);
         break;
     case FACT_SKIPPED: {
-        struct experiment_state_data *experiment =
-            core_experiment_at(core, fact->workflow, fact->experiment);
-        finish_rest(experiment, TASK_SKIPPED, &experiment->skipped);
+        struct target target = target_of(core, fact);
+        finish_rest(&target, TASK_SKIPPED, &target.experiment->skipped);
         break;
     }
     case FACT_CANCELLED: {
-        struct experiment_state_data *experiment =
-            core_experiment_at(core, fact->workflow, fact->experiment);
-        experiment->cancelled = (enum core_cancel_reason)fact->outcome;
-        finish_rest(experiment, TASK_CANCELLED, &experiment->cancelled_count);
+        struct target target = target_of(core, fact);
+        target.experiment->cancelled = (enum core_cancel_reason)fact->outcome;
+        finish_rest(&target, TASK_CANCELLED, &target.experiment->cancelled_count);
         break;
     }
     case FACT_ENDED:
         core_workflow_at(core, fact->workflow)->state = (enum core_workflow_state)fact->outcome;
         break;
+    case FACT_TASK_CANCELLED:
+        apply_task_cancelled(core, fact);
+        break;
+    case FACT_RETRIED:
+        apply_retried(core, fact);
+        break;
+    case FACT_REOPENED:
+        apply_reopened(core, fact);
+        break;
     case FACT_KIND_COUNT:
-        CHECK(!"a fact of no kind");
+        CHECK(fact->kind != FACT_KIND_COUNT);
     }
-}
-
-/* --- replay: the same, for facts that come from a disk --------------------------------------- */
-
-static bool assignment_is_possible(const struct experiment_state_data *experiment,
-                                   const struct fact *fact)
-{
-    const struct task *task = &experiment->tasks[fact->task];
-    if (fact->attempt != (uint32_t)task->attempt + 1 || fact->attempt > UINT16_MAX) {
-        return false;
-    }
-    if (fact->task == experiment->next_fresh) {
-        return true;
-    }
-    return fact->task < experiment->next_fresh && task->state == TASK_QUEUED;
-}
-
-static bool is_live_attempt(const struct experiment_state_data *experiment, const struct fact *fact)
-{
-    const struct task *task = &experiment->tasks[fact->task];
-    return (task->state == TASK_ASSIGNED || task->state == TASK_RUNNING) &&
-           task->attempt == fact->attempt;
-}
-
-static bool fact_is_possible(const struct core *core, const struct fact *fact)
-{
-    if (fact->kind == FACT_TERM) {
-        return fact->term > core->term;
-    }
-    if (fact->workflow < 1 || fact->workflow > core->workflow_count) {
-        return false;
-    }
-    const struct workflow *workflow = &core->workflows[fact->workflow - 1];
-    if (fact->kind == FACT_SUBMITTED) {
-        return !workflow->submitted;
-    }
-    if (!workflow->submitted) {
-        return false;
-    }
-    if (fact->kind == FACT_ENDED) {
-        return fact->outcome <= WORKFLOW_CANCELLED;
-    }
-    if (fact->experiment >= workflow->experiment_count) {
-        return false;
-    }
-    const struct experiment_state_data *experiment = &workflow->experiments[fact->experiment];
-    if (fact->kind == FACT_CANCELLED &&
-        (fact->outcome < CANCEL_ASKED || fact->outcome > CANCEL_TOO_MANY_FAILURES)) {
-        return false;
-    }
-    if (fact->kind == FACT_SKIPPED || fact->kind == FACT_CANCELLED) {
-        return experiment->state != EXPERIMENT_ENDED;
-    }
-    if (fact->task >= experiment->spec.task_count) {
-        return false;
-    }
-    return fact->kind == FACT_ASSIGNED ? assignment_is_possible(experiment, fact)
-                                       : is_live_attempt(experiment, fact);
-}
-
-enum err_code core_apply(struct core *core, const struct fact *fact, struct err *err)
-{
-    if (!fact_is_possible(core, fact)) {
-        return err_set(err, ERR_CORRUPT, "log: fact %llu (kind %d) contradicts what came before",
-                       (unsigned long long)core->last_fact + 1, (int)fact->kind);
-    }
-    apply_fact(core, fact);
-    return ERR_OK;
 }

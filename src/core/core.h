@@ -10,7 +10,13 @@
  *  - a task has at most one live attempt; its fence is (term, attempt);
  *  - a result is accepted iff its fence is live and nothing was accepted before: exactly once;
  *  - losing a node (or a stop) never uses up `retries`; `crash_limit` bounds it;
- *  - order: priority, then the order submitted, then the order of experiments, then task number.
+ *  - a node whose lease has lapsed is suspect: its attempts stay live, but may be replaced; a
+ *    suspect attempt leaves the live set (LOST) only when its replacement is assigned;
+ *  - a gang starts in one call or not at all, and no member of it stays live without the others;
+ *  - order: priority, then the workflow with the least live (cpu of its attempts), then the order
+ *    submitted, then the order of experiments; within one, suspects, then retries that are due,
+ *    then fresh tasks by number. While a gang waits for room that exists but is taken, nothing
+ *    behind it is started on a node that could serve it.
  *
  * One thread owns a core. Time is in milliseconds, never goes back, and is comparable between runs
  * (the shell anchors a steady clock to the date). Memory: about 32 bytes a task.
@@ -35,9 +41,20 @@ struct core_resources {
     char gpu_kind[CORE_GPU_KIND_MAX]; /* "": any (a need), none (a node) */
 };
 
+/* Short words, "zone=a" or "fast". A node with name N has "node=N" among its own. */
+struct core_labels {
+    const char *const *items;
+    size_t count;
+};
+
 struct core_experiment_spec {
     uint64_t task_count;
     struct core_resources needs;
+    struct core_labels labels; /* a node must have all of them */
+    uint32_t gang;    /* tasks [k * gang, (k + 1) * gang) start together or not at all; 0, 1: alone.
+                         If one fails or is lost, those not accepted are stopped and try again
+                         together; if one fails for good, the others are cancelled. task_count is a
+                         multiple of it. */
     uint32_t workers; /* most attempts at once; 0: no cap */
     const uint32_t *depends_on;
     size_t depends_count;
@@ -142,8 +159,9 @@ void core_define(struct core *core, uint32_t workflow, const struct core_workflo
 /* Updates the state by one logged fact. ERR_CORRUPT: it contradicts the state. */
 MUST_USE enum err_code core_apply(struct core *core, const struct fact *fact, struct err *err);
 
-/* The whole state as bytes, and back into a core with the same workflows defined and nothing
- * applied. ERR_CORRUPT: damaged or not of these workflows; the core must then be destroyed. */
+/* The whole state as bytes, and back into a core with the same workflows defined, perhaps more, and
+ * nothing applied. ERR_CORRUPT: damaged or not of these workflows; the core must then be
+ * destroyed. */
 void core_snapshot_write(const struct core *core, struct str *out);
 MUST_USE enum err_code core_snapshot_read(struct core *core, const void *bytes, size_t size,
                                           struct err *err);
@@ -153,16 +171,54 @@ uint32_t core_term(const struct core *core);
 
 /* --- what happened ------------------------------------------------------------------------- */
 
-/* A master begins its life with a new term. Attempts of earlier terms whose nodes cannot come back
- * (all of them, in a run on one machine) are lost. */
-void core_begin_term(struct core *core, int64_t now_ms, struct core_out *out);
+enum core_begin {
+    CORE_NODES_GONE, /* attempts of earlier terms died with the master: a run on one machine */
+    CORE_NODES_AWAY, /* their nodes may come back with them; no lease lapses for one lease time */
+};
+
+/* A master begins its life with a new term. */
+void core_begin_term(struct core *core, enum core_begin begin, int64_t now_ms,
+                     struct core_out *out);
+
+/* How long a node that says nothing is believed in. Before core_begin_term; default: for ever. */
+void core_set_lease(struct core *core, int64_t lease_ms);
 
 void core_submit(struct core *core, uint32_t workflow, int64_t now_ms, struct core_out *out);
 
-/* Node numbers are the shell's, small and reused never while the node lives. */
-void core_node_join(struct core *core, uint32_t node, const struct core_resources *capacity,
+struct core_node_spec {
+    struct core_resources capacity;
+    struct core_labels labels;
+    const struct core_attempt *held; /* every attempt the node says it has */
+    size_t held_count;
+    bool fresh; /* another life of the agent: what it held before, it killed (counts as a crash) */
+};
+
+/* A node is here: for the first time, or again after its connection, its agent or the master was
+ * renewed. Live attempts of this node that it holds stay live (adopted); live ones it does not hold
+ * are lost; held ones that are neither live nor accepted are killed (EFFECT_KILL). Node numbers are
+ * the shell's, small, kept over restarts and never reused. */
+void core_node_join(struct core *core, uint32_t node, const struct core_node_spec *spec,
                     int64_t now_ms, struct core_out *out);
-void core_node_lost(struct core *core, uint32_t node, int64_t now_ms, struct core_out *out);
+
+/* The node gave a sign of life: its lease begins anew. If it had lapsed, what was suspect and not
+ * yet replaced is live again without question; what was replaced it is told to kill. Nothing
+ * happens if the node has not joined in this term. */
+void core_node_heard(struct core *core, uint32_t node, int64_t now_ms, struct core_out *out);
+
+/* The node is known to be gone with all it had: no need to wait for the lease. `blameless`: it left
+ * on purpose (drained, stopped, revoked). */
+void core_node_lost(struct core *core, uint32_t node, bool blameless, int64_t now_ms,
+                    struct core_out *out);
+
+/* Stays in force until it is taken back, also while the node is away or lost; forgotten at a
+ * restart. */
+enum core_drain {
+    CORE_DRAIN_OFF,  /* takes work again */
+    CORE_DRAIN_SOFT, /* nothing new; what runs may end */
+    CORE_DRAIN_HARD, /* nothing new, and what it has is told to end (EFFECT_KILL) and moves */
+};
+void core_node_drain(struct core *core, uint32_t node, enum core_drain drain, int64_t now_ms,
+                     struct core_out *out);
 
 void core_task_running(struct core *core, const struct core_attempt *id);
 
@@ -174,17 +230,33 @@ struct core_result {
     int64_t duration_us;
 };
 
-/* The node reports an end. Refused (EFFECT_SETTLED, accepted = false) when the fence is stale. */
+/* The node reports an end. Refused (EFFECT_SETTLED, accepted = false) when the fence is stale. The
+ * result that was accepted may be told again, by the node that did not hear so: it is settled as
+ * accepted. */
 void core_task_ended(struct core *core, uint32_t node, const struct core_attempt *id,
                      const struct core_result *result, int64_t now_ms, struct core_out *out);
 
 void core_cancel(struct core *core, uint32_t workflow, int64_t now_ms, struct core_out *out);
 
+/* One task, or the gang that it is of: cancelled whatever it does now (a final one, or one that
+ * does not exist, is left alone: false). For what depends on it, and for the workflow's end, that
+ * is a failure, unless its experiment allows failure. */
+bool core_cancel_task(struct core *core, uint32_t workflow, uint32_t experiment, uint64_t task,
+                      int64_t now_ms, struct core_out *out);
+
+/* Everything of the workflow that failed, was cancelled or skipped is to run again, with all its
+ * retries; the workflow goes on. Returns how many tasks that is. core_retry_task: one of them (or
+ * its gang), and all that was skipped because of its experiment; false if it is not one of them, or
+ * if something its experiment depends on has failed (retry that first). */
+uint64_t core_retry(struct core *core, uint32_t workflow, int64_t now_ms, struct core_out *out);
+bool core_retry_task(struct core *core, uint32_t workflow, uint32_t experiment, uint64_t task,
+                     int64_t now_ms, struct core_out *out);
+
 /* While paused (disk full, stopping) nothing new is assigned; all else goes on. Resuming
  * dispatches. */
 void core_pause(struct core *core, bool paused, int64_t now_ms, struct core_out *out);
 
-/* Time has passed: retries may be due. */
+/* Time has passed: retries may be due, leases may lapse. */
 void core_tick(struct core *core, int64_t now_ms, struct core_out *out);
 
 /* When core_tick has something to do next, or INT64_MAX. */
@@ -200,7 +272,7 @@ struct core_experiment_view {
     uint64_t skipped;
     uint64_t assigned; /* sent to a node, not yet seen running */
     uint64_t running;
-    uint64_t retrying; /* waiting for their back-off */
+    uint64_t retrying; /* waiting for another attempt */
     uint64_t attempts; /* begun in all */
     bool ready;        /* its dependencies are done */
     bool ended;
@@ -218,6 +290,22 @@ struct core_task_view {
     int64_t started_ms; /* 0: not yet */
     int64_t duration_ms;
 };
+
+enum core_node_state {
+    CORE_NODE_UNKNOWN, /* never joined in this term, or lost */
+    CORE_NODE_HERE,
+    CORE_NODE_SUSPECT, /* its lease has lapsed */
+    CORE_NODE_DRAINING,
+};
+
+struct core_node_view {
+    enum core_node_state state;
+    struct core_resources capacity;
+    struct core_resources used;
+    uint64_t attempts; /* that take room there */
+};
+
+void core_node_view(const struct core *core, uint32_t node, struct core_node_view *out);
 
 bool core_is_submitted(const struct core *core, uint32_t workflow);
 enum core_workflow_state core_workflow_state(const struct core *core, uint32_t workflow);

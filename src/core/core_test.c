@@ -1,76 +1,4 @@
-#include "core/core.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static const struct core_resources two_slots = {
-    .cpu_milli = 2000, .memory_bytes = 8000000000, .disk_bytes = 8000000000};
-
-struct world {
-    struct core *core;
-    struct core_out out;
-    int64_t now_ms;
-};
-
-static void world_begin(struct world *world, const struct core_experiment_spec *experiments,
-                        size_t count)
-{
-    *world = (struct world){.core = core_create(), .now_ms = 1000};
-    struct core_workflow_spec spec = {.experiments = experiments, .experiment_count = count};
-    core_define(world->core, 1, &spec);
-    core_begin_term(world->core, world->now_ms, &world->out);
-    core_submit(world->core, 1, world->now_ms, &world->out);
-}
-
-static void world_end(struct world *world)
-{
-    core_verify(world->core);
-    core_destroy(world->core);
-    core_out_release(&world->out);
-}
-
-/* The n-th effect of a kind among what was decided since the last clear, or NULL. */
-static const struct core_effect *effect(const struct world *world, enum core_effect_kind kind,
-                                        size_t n)
-{
-    for (size_t i = 0; i < world->out.effect_count; i++) {
-        if (world->out.effects[i].kind == kind && n-- == 0) {
-            return &world->out.effects[i];
-        }
-    }
-    return NULL;
-}
-
-static size_t effect_count(const struct world *world, enum core_effect_kind kind)
-{
-    size_t count = 0;
-    while (effect(world, kind, count)) {
-        count++;
-    }
-    return count;
-}
-
-static void report(struct world *world, const struct core_attempt *id, enum core_outcome outcome,
-                   uint32_t code)
-{
-    struct core_result result = {
-        .outcome = outcome, .code = code, .started_ms = world->now_ms, .duration_us = 60000000};
-    struct core_attempt copy = *id;
-    core_out_clear(&world->out);
-    core_task_ended(world->core, 0, &copy, &result, world->now_ms, &world->out);
-}
-
-static enum core_task_state state_of(const struct world *world, uint32_t experiment, uint64_t task)
-{
-    struct core_task_view view;
-    core_task_view(world->core, 1, experiment, task, &view);
-    return view.state;
-}
+#include "core/core_world.h"
 
 static void test_a_node_is_given_what_fits_and_no_more(void **state)
 {
@@ -103,8 +31,10 @@ static void test_a_result_is_accepted_once(void **state)
     report(&world, &id, OUT_EXITED, 0);
     assert_int_equal(effect_count(&world, EFFECT_WORKFLOW), 1);
     assert_int_equal(core_workflow_state(world.core, 1), WORKFLOW_SUCCEEDED);
+    /* its node did not hear that it was accepted, and must not throw its output away */
     report(&world, &id, OUT_EXITED, 0);
-    assert_false(effect(&world, EFFECT_SETTLED, 0)->accepted);
+    assert_true(effect(&world, EFFECT_SETTLED, 0)->accepted);
+    assert_int_equal(effect(&world, EFFECT_SETTLED, 0)->after, core_last_fact(world.core));
     assert_int_equal(world.out.fact_count, 0);
     world_end(&world);
 }
@@ -118,7 +48,7 @@ static void test_a_late_result_of_an_old_attempt_is_refused(void **state)
     core_node_join(world.core, 0, &two_slots, 1000, &world.out);
     struct core_attempt old = effect(&world, EFFECT_START, 0)->id;
     core_out_clear(&world.out);
-    core_node_lost(world.core, 0, 2000, &world.out);
+    core_node_lost(world.core, 0, false, 2000, &world.out);
     assert_int_equal(state_of(&world, 0, 0), TASK_QUEUED);
     core_node_join(world.core, 0, &two_slots, 3000, &world.out);
     struct core_attempt new = effect(&world, EFFECT_START, 0)->id;
@@ -193,7 +123,7 @@ static void test_a_clock_set_back_between_runs_holds_up_no_retry(void **state)
     report(&world, &id, OUT_EXITED, 1);
     apply_all(later, &world.out);
     core_out_clear(&world.out);
-    core_begin_term(later, 2000, &world.out);
+    core_begin_term(later, CORE_NODES_GONE, 2000, &world.out);
     assert_in_range(core_next_due_ms(later), 2000, 2000 + 60000);
     core_verify(later);
     core_destroy(later);
@@ -210,7 +140,7 @@ static void test_losing_nodes_uses_no_retries_but_has_a_limit(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(core_workflow_state(world.core, 1), WORKFLOW_RUNNING);
         core_node_join(world.core, 0, &two_slots, 1000, &world.out);
-        core_node_lost(world.core, 0, 1000, &world.out);
+        core_node_lost(world.core, 0, false, 1000, &world.out);
     }
     assert_int_equal(state_of(&world, 0, 0), TASK_FAILED);
     assert_int_equal(core_workflow_state(world.core, 1), WORKFLOW_FAILED);
@@ -321,7 +251,7 @@ static void test_max_failures_counts_tasks_that_were_lost_too_often(void **state
     struct world world;
     world_begin(&world, &one, 1);
     core_node_join(world.core, 0, &two_slots, 1000, &world.out);
-    core_node_lost(world.core, 0, 1000, &world.out);
+    core_node_lost(world.core, 0, false, 1000, &world.out);
     assert_int_equal(state_of(&world, 0, 0), TASK_FAILED);
     assert_int_equal(state_of(&world, 0, 8), TASK_CANCELLED);
     assert_int_equal(core_workflow_state(world.core, 1), WORKFLOW_FAILED);
@@ -367,8 +297,9 @@ static void test_needs_that_nobody_meets_are_named(void **state)
     assert_int_equal(core_unmet_need(world.core, 1, &lack), 1);
     assert_string_equal(str_text(&lack), "1 gpu of kind k80 (there are 0), 9 cpus (there are 2)");
     str_clear(&lack);
-    struct core_resources big = {
-        .cpu_milli = 16000, .gpus = 8, .gpu_kind = "v100", .memory_bytes = 1, .disk_bytes = 1};
+    struct core_node_spec big = {
+        .capacity = {
+            .cpu_milli = 16000, .gpus = 8, .gpu_kind = "v100", .memory_bytes = 1, .disk_bytes = 1}};
     core_node_join(world.core, 1, &big, 1000, &world.out);
     assert_int_equal(core_unmet_need(world.core, 1, &lack), 1);
     assert_string_equal(str_text(&lack), "1 gpu of kind k80 (there are 8 of another kind)");
@@ -389,12 +320,12 @@ static void test_short_tasks_are_prefetched_and_long_ones_are_not(void **state)
         core_out_clear(&world.out);
         core_task_ended(world.core, 0, &id, &result, 1000, &world.out);
         size_t started = effect_count(&world, EFFECT_START);
-        assert_int_equal(started, is_short ? 17 : 1);
+        assert_int_equal(started, is_short ? 81 : 1); /* 40 for each slot, and the one that ended */
         world_end(&world);
     }
 }
 
-static void test_priority_goes_first_then_the_order_submitted(void **state)
+static void test_priority_goes_first_then_who_has_least(void **state)
 {
     (void)state;
     struct core_experiment_spec one = {.task_count = 4, .needs = {.cpu_milli = 1000}};
@@ -405,11 +336,12 @@ static void test_priority_goes_first_then_the_order_submitted(void **state)
             .experiments = &one, .experiment_count = 1, .priority = w == 3 ? 10 : 0};
         core_define(core, w, &spec);
     }
-    core_begin_term(core, 1, &out);
+    core_begin_term(core, CORE_NODES_GONE, 1, &out);
     for (uint32_t w = 1; w <= 3; w++) {
         core_submit(core, w, 1, &out);
     }
-    struct core_resources six = {.cpu_milli = 6000, .memory_bytes = 1, .disk_bytes = 1};
+    struct core_node_spec six = {
+        .capacity = {.cpu_milli = 6000, .memory_bytes = 1, .disk_bytes = 1}};
     core_out_clear(&out);
     core_node_join(core, 0, &six, 1, &out);
     uint32_t order[6];
@@ -420,7 +352,7 @@ static void test_priority_goes_first_then_the_order_submitted(void **state)
         }
     }
     assert_int_equal(count, 6);
-    uint32_t expected[] = {3, 3, 3, 3, 1, 1};
+    uint32_t expected[] = {3, 3, 3, 3, 1, 2};
     assert_memory_equal(order, expected, sizeof expected);
     core_out_release(&out);
     core_destroy(core);
@@ -469,7 +401,7 @@ int main(void)
         cmocka_unit_test(test_workers_caps_what_runs_at_once),
         cmocka_unit_test(test_needs_that_nobody_meets_are_named),
         cmocka_unit_test(test_short_tasks_are_prefetched_and_long_ones_are_not),
-        cmocka_unit_test(test_priority_goes_first_then_the_order_submitted),
+        cmocka_unit_test(test_priority_goes_first_then_who_has_least),
         cmocka_unit_test(test_a_log_that_contradicts_itself_is_refused),
     };
     return cmocka_run_group_tests_name("core", tests, NULL, NULL);

@@ -2,21 +2,14 @@
  *
  * An event costs what it changes and not the number of nodes: nodes that may have room wait in a
  * first-in-first-out list; one that has room but found no work is parked until there is new work;
- * one that is full is in no list and opens again when something on it ends. Experiments that may
- * hand out work stand in `ready`, in order of service.
+ * one that is full is in no list and opens again when something on it ends. Only eligible nodes are
+ * in a list.
  *
- * Short tasks are prefetched: a node may hold a few more than fit at once, so that a round trip is
- * not the limit. How many follows from how long the experiment's tasks have been taking; long ones
- * are never queued behind each other while another node might be free.
+ * First every open node takes what it can, in order of service, up to the first gang that could use
+ * it: behind a gang that has to wait, nothing is started on such a node (see gang.c). Then gangs
+ * are placed over all nodes with room.
  */
 #include "core/core_state.h"
-
-#include "base/mem.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-enum { PREFETCH_MAX = 8, PREFETCH_HORIZON_US = 20000 };
 
 /* --- the lists of nodes ---------------------------------------------------------------------- */
 
@@ -78,168 +71,32 @@ void dispatch_new_work(struct core *core)
     }
 }
 
-/* --- order of service ------------------------------------------------------------------------ */
+/* --- work ------------------------------------------------------------------------------------ */
 
-void dispatch_rebuild_ready(struct core *core)
+bool dispatch_retry_is_due(const struct experiment_state_data *experiment, int64_t now_ms)
 {
-    core->ready_count = 0;
-    for (uint32_t w = 0; w < core->workflow_count; w++) {
-        const struct workflow *workflow = &core->workflows[w];
-        if (!workflow->submitted || workflow->state != WORKFLOW_RUNNING) {
-            continue;
-        }
-        for (uint32_t e = 0; e < workflow->experiment_count; e++) {
-            if (workflow->experiments[e].state == EXPERIMENT_READY) {
-                VEC_PUSH(core->ready, core->ready_count, core->ready_cap) =
-                    (struct ready_item){.workflow = w + 1, .experiment = e};
-            }
-        }
-    }
-    /* higher priority first; the sort is an insertion sort because it must be stable */
-    for (size_t i = 1; i < core->ready_count; i++) {
-        struct ready_item item = core->ready[i];
-        int32_t priority = core->workflows[item.workflow - 1].priority;
-        size_t at = i;
-        while (at > 0 && core->workflows[core->ready[at - 1].workflow - 1].priority < priority) {
-            core->ready[at] = core->ready[at - 1];
-            at--;
-        }
-        core->ready[at] = item;
-    }
-    /* other needs than before: what was full may have room now */
-    for (uint32_t n = 0; n < core->node_count; n++) {
-        if (core->nodes[n].joined) {
-            dispatch_node_open(core, n);
-        }
-    }
+    return experiment->retries.count > 0 && experiment->retries.items[0].due_ms <= now_ms;
 }
 
-static bool retry_is_due(const struct experiment_state_data *experiment, int64_t now_ms)
-{
-    return experiment->retry_count > 0 && experiment->retries[0].due_ms <= now_ms;
-}
-
+/* Of an experiment that is no gang. Replacing a suspect adds nothing to what is live. */
 static bool has_work(const struct experiment_state_data *experiment, int64_t now_ms)
 {
+    if (experiment->suspect_count > 0) {
+        return true;
+    }
     if (experiment->spec.workers > 0 && experiment->live >= experiment->spec.workers) {
         return false;
     }
-    return experiment->next_fresh < experiment->spec.task_count || retry_is_due(experiment, now_ms);
-}
-
-/* --- room ------------------------------------------------------------------------------------ */
-
-bool kind_fits(const struct core_resources *need, const struct core_resources *capacity)
-{
-    return need->gpus == 0 || need->gpu_kind[0] == '\0' ||
-           strcmp(need->gpu_kind, capacity->gpu_kind) == 0;
-}
-
-bool resources_fit(const struct core_resources *need, const struct core_resources *capacity)
-{
-    return need->cpu_milli <= capacity->cpu_milli && need->gpus <= capacity->gpus &&
-           need->memory_bytes <= capacity->memory_bytes &&
-           need->disk_bytes <= capacity->disk_bytes && kind_fits(need, capacity);
-}
-
-static uint32_t prefetch_depth(const struct experiment_state_data *experiment,
-                               const struct node *node)
-{
-    if (experiment->mean_us <= 0 || experiment->mean_us >= PREFETCH_HORIZON_US) {
-        return 0;
-    }
-    double per_slot = PREFETCH_HORIZON_US / experiment->mean_us;
-    uint32_t depth = per_slot > PREFETCH_MAX ? PREFETCH_MAX : (uint32_t)per_slot;
-    uint32_t slots = node->capacity.cpu_milli / 1000;
-    return depth * (slots ? slots : 1);
-}
-
-/* Whether one more task fits beside what is there, `extra` of its like being allowed to queue. */
-static bool has_room(const struct node *node, const struct experiment_state_data *experiment)
-{
-    const struct core_resources *need = &experiment->spec.needs;
-    const struct core_resources *capacity = &node->capacity;
-    if (!resources_fit(need, capacity)) {
-        return false;
-    }
-    uint64_t extra = prefetch_depth(experiment, node);
-    return node->used.cpu_milli + need->cpu_milli <=
-               capacity->cpu_milli + extra * need->cpu_milli &&
-           node->used.gpus + need->gpus <= capacity->gpus + extra * need->gpus &&
-           node->used.memory_bytes + need->memory_bytes <=
-               capacity->memory_bytes + extra * need->memory_bytes;
-}
-
-static void take_room(struct node *node, const struct core_resources *need)
-{
-    node->used.cpu_milli += need->cpu_milli;
-    node->used.gpus += need->gpus;
-    node->used.memory_bytes += need->memory_bytes;
-}
-
-void node_release_attempt(struct core *core, uint32_t number, size_t occupant)
-{
-    struct node *node = &core->nodes[number];
-    CHECK(occupant < node->occupant_count);
-    const struct core_attempt *id = &node->occupants[occupant].id;
-    const struct core_resources *need =
-        &core_experiment_at(core, id->workflow, id->experiment)->spec.needs;
-    CHECK(node->used.cpu_milli >= need->cpu_milli);
-    node->used.cpu_milli -= need->cpu_milli;
-    node->used.gpus -= need->gpus;
-    node->used.memory_bytes -= need->memory_bytes;
-    node->occupants[occupant] = node->occupants[--node->occupant_count];
-    dispatch_node_open(core, number);
-}
-
-/* --- placing --------------------------------------------------------------------------------- */
-
-static void assign(struct core *core, uint32_t number, const struct ready_item *item,
-                   int64_t now_ms, struct core_out *out)
-{
-    struct experiment_state_data *experiment =
-        core_experiment_at(core, item->workflow, item->experiment);
-    uint64_t task =
-        retry_is_due(experiment, now_ms) ? experiment->retries[0].task : experiment->next_fresh;
-    struct core_attempt id = {.workflow = item->workflow,
-                              .experiment = item->experiment,
-                              .task = task,
-                              .attempt = experiment->tasks[task].attempt + 1u,
-                              .term = core->term};
-    emit(core, out,
-         &(struct fact){.kind = FACT_ASSIGNED,
-                        .workflow = id.workflow,
-                        .experiment = id.experiment,
-                        .task = id.task,
-                        .attempt = id.attempt,
-                        .term = id.term,
-                        .node = number,
-                        .at_ms = now_ms});
-    struct node *node = &core->nodes[number];
-    VEC_PUSH(node->occupants, node->occupant_count, node->occupant_cap) =
-        (struct occupant){.id = id};
-    take_room(node, &experiment->spec.needs);
-    effect_push(out, EFFECT_START, number, &id, 0);
-}
-
-/* Gives a node all the work it has room for, in order of service. */
-static void fill(struct core *core, uint32_t number, int64_t now_ms, struct core_out *out)
-{
-    for (size_t i = 0; i < core->ready_count; i++) {
-        const struct ready_item item = core->ready[i];
-        const struct experiment_state_data *experiment =
-            core_experiment_at(core, item.workflow, item.experiment);
-        while (has_work(experiment, now_ms) && has_room(&core->nodes[number], experiment)) {
-            assign(core, number, &item, now_ms, out);
-        }
-    }
+    return experiment->next_fresh < experiment->spec.task_count ||
+           dispatch_retry_is_due(experiment, now_ms);
 }
 
 static bool any_work(const struct core *core, int64_t now_ms)
 {
     for (size_t i = 0; i < core->ready_count; i++) {
-        if (has_work(core_experiment_at(core, core->ready[i].workflow, core->ready[i].experiment),
-                     now_ms)) {
+        const struct experiment_state_data *experiment =
+            core_experiment_at(core, core->ready[i].workflow, core->ready[i].experiment);
+        if (!experiment->groups && has_work(experiment, now_ms)) {
             return true;
         }
     }
@@ -249,12 +106,132 @@ static bool any_work(const struct core *core, int64_t now_ms)
 static bool has_room_for_any(const struct core *core, const struct node *node)
 {
     for (size_t i = 0; i < core->ready_count; i++) {
-        if (has_room(node, core_experiment_at(core, core->ready[i].workflow,
-                                              core->ready[i].experiment))) {
+        if (core_node_has_room(node, core_experiment_at(core, core->ready[i].workflow,
+                                                        core->ready[i].experiment))) {
             return true;
         }
     }
     return false;
+}
+
+/* --- placing --------------------------------------------------------------------------------- */
+
+void dispatch_assign(struct core *core, uint32_t node, const struct core_attempt *task,
+                     int64_t now_ms, struct core_out *out)
+{
+    struct core_attempt id = *task;
+    id.attempt = core_experiment_at(core, id.workflow, id.experiment)->tasks[id.task].attempt + 1u;
+    id.term = core->term;
+    core_emit(core, out,
+              &(struct fact){.kind = FACT_ASSIGNED,
+                             .workflow = id.workflow,
+                             .experiment = id.experiment,
+                             .task = id.task,
+                             .attempt = id.attempt,
+                             .term = id.term,
+                             .node = node,
+                             .at_ms = now_ms});
+    core_node_occupy(core, node, &id);
+    core_effect_push(out, EFFECT_START, node, &id, 0);
+}
+
+/* The suspect leaves the live set now that there is somebody to replace it. False: it was the last
+ * loss that the task was allowed. */
+static bool give_up_suspect(struct core *core, const struct core_attempt *id, int64_t now_ms,
+                            struct core_out *out)
+{
+    const struct task *task =
+        &core_experiment_at(core, id->workflow, id->experiment)->tasks[id->task];
+    bool blameless = core->nodes[task->node].drain != CORE_DRAIN_OFF;
+    core_effect_push(out, EFFECT_KILL, task->node, id, 0);
+    decide_lose(core, id, blameless, now_ms, out);
+    return task->state == TASK_QUEUED;
+}
+
+static void hand_out(struct core *core, uint32_t node, const struct ready_item *item,
+                     int64_t now_ms, struct core_out *out)
+{
+    struct experiment_state_data *experiment =
+        core_experiment_at(core, item->workflow, item->experiment);
+    struct core_attempt id = {.workflow = item->workflow, .experiment = item->experiment};
+    if (experiment->suspect_count > 0) {
+        id = core_attempt_of(core, id.workflow, id.experiment, suspect_first(experiment));
+        if (!give_up_suspect(core, &id, now_ms, out)) {
+            return;
+        }
+    } else {
+        id.task = dispatch_retry_is_due(experiment, now_ms) ? experiment->retries.items[0].task
+                                                            : experiment->next_fresh;
+    }
+    dispatch_assign(core, node, &id, now_ms, out);
+}
+
+/* The first in order of service that has work and fits. A gang that waits for this node, too, ends
+ * the search. */
+static bool give_one(struct core *core, uint32_t number, int64_t now_ms, struct core_out *out)
+{
+    const struct node *node = &core->nodes[number];
+    for (size_t g = 0; g < core->order_count; g++) {
+        const struct ready_group *group = &core->order[g];
+        for (size_t i = group->first; i < group->first + group->count; i++) {
+            const struct ready_item item = core->ready[i];
+            const struct experiment_state_data *experiment =
+                core_experiment_at(core, item.workflow, item.experiment);
+            if (experiment->groups) {
+                if (gang_stands_in_the_way(core, &item, now_ms) &&
+                    core_node_could_serve(node, experiment)) {
+                    return false;
+                }
+            } else if (has_work(experiment, now_ms) && core_node_has_room(node, experiment)) {
+                hand_out(core, number, &item, now_ms, out);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void dispatch_node_settle(struct core *core, uint32_t number)
+{
+    if (has_room_for_any(core, &core->nodes[number])) {
+        park(core, number);
+    } else {
+        dispatch_node_remove(core, number);
+    }
+}
+
+static void fill_open_nodes(struct core *core, int64_t now_ms, struct core_out *out)
+{
+    while (core->open_head && any_work(core, now_ms)) {
+        uint32_t number = core->open_head - 1;
+        while (give_one(core, number, now_ms, out)) {
+            if (core->order_count > 1) {
+                order_settle(core);
+            }
+        }
+        dispatch_node_settle(core, number);
+    }
+}
+
+/* Nodes that were kept for a gang are free for others once it stands elsewhere in the order, or no
+ * longer waits. */
+static bool gangs_have_moved(struct core *core, int64_t now_ms)
+{
+    uint64_t mark = gang_order_mark(core, now_ms);
+    bool moved = mark != core->gang_mark;
+    core->gang_mark = mark;
+    if (moved) {
+        dispatch_new_work(core);
+    }
+    return moved;
+}
+
+static void dispatch_with_gangs(struct core *core, int64_t now_ms, struct core_out *out)
+{
+    gangs_have_moved(core, now_ms);
+    do {
+        fill_open_nodes(core, now_ms, out);
+    } while (gang_place_first(core, now_ms, out) || gangs_have_moved(core, now_ms));
 }
 
 void dispatch(struct core *core, int64_t now_ms, struct core_out *out)
@@ -262,27 +239,10 @@ void dispatch(struct core *core, int64_t now_ms, struct core_out *out)
     if (core->paused || core->term == 0) {
         return;
     }
-    while (core->open_head && any_work(core, now_ms)) {
-        uint32_t number = core->open_head - 1;
-        fill(core, number, now_ms, out);
-        if (has_room_for_any(core, &core->nodes[number])) {
-            park(core, number);
-        } else {
-            dispatch_node_remove(core, number);
-        }
+    order_settle(core);
+    if (core->gang_count > 0) {
+        dispatch_with_gangs(core, now_ms, out);
+    } else {
+        fill_open_nodes(core, now_ms, out);
     }
-}
-
-int64_t core_next_due_ms(const struct core *core)
-{
-    int64_t due_ms = INT64_MAX;
-    for (size_t i = 0; i < core->ready_count; i++) {
-        const struct experiment_state_data *experiment =
-            core_experiment_at(core, core->ready[i].workflow, core->ready[i].experiment);
-        if (experiment->retry_count > 0 && experiment->retries[0].due_ms > core->ticked_ms &&
-            experiment->retries[0].due_ms < due_ms) {
-            due_ms = experiment->retries[0].due_ms;
-        }
-    }
-    return due_ms;
 }

@@ -24,6 +24,9 @@ enum fact_kind {
     FACT_SKIPPED,   /* experiment, at_ms: what it depends on failed */
     FACT_CANCELLED, /* experiment, reason in outcome, at_ms: all that had not ended */
     FACT_ENDED,     /* workflow, outcome is its state, at_ms */
+    FACT_TASK_CANCELLED, /* task, at_ms: it had not ended */
+    FACT_RETRIED,        /* task, at_ms: it had failed, or was cancelled or skipped; runs again */
+    FACT_REOPENED,       /* experiment, outcome says which of its tasks run again, at_ms */
     FACT_KIND_COUNT,
 };
 
@@ -31,6 +34,12 @@ enum fact_flag {
     FACT_HAS_OUTPUT = 1, /* ACCEPTED: there is an output folder to link */
     FACT_FINAL = 2,      /* FAILED, LOST: no further attempt */
     FACT_BLAMELESS = 4,  /* LOST: does not count towards crash_limit */
+};
+
+/* REOPENED: which. */
+enum fact_reopen {
+    REOPEN_ALL = 0, /* that failed, were cancelled or skipped */
+    REOPEN_SKIPPED = 1,
 };
 
 struct fact {

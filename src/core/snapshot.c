@@ -1,8 +1,10 @@
 /* snapshot.c - the lasting state as bytes, so that a restart need not replay the whole log.
  *
  * Layout, little-endian whatever the machine: magic, version, last fact, term, workflows; for each
- * its flags and experiments; for each of those its shape (to be checked), the tasks that were ever
- * tried, and the retries with the time they are due. Counters are recomputed, not stored.
+ * its flags and experiments; for each of those its shape (to be checked), the retries with the time
+ * they are due, and the tasks that differ from how they were made. Counters are recomputed, not
+ * stored. Version 1, which knew no tasks cancelled one by one, did not say how many those are: all
+ * that were tried.
  */
 #include "core/core_state.h"
 
@@ -10,7 +12,12 @@
 
 #include <string.h>
 
-enum { SNAPSHOT_MAGIC = 0x44524f56, SNAPSHOT_VERSION = 1, TASK_BYTES = 30 };
+enum {
+    SNAPSHOT_MAGIC = 0x44524f56,
+    SNAPSHOT_VERSION = 2,
+    SNAPSHOT_VERSION_OLDEST = 1,
+    TASK_BYTES = 30,
+};
 
 /* --- writing --------------------------------------------------------------------------------- */
 
@@ -44,7 +51,7 @@ static void add_task(struct str *out, const struct task *task)
     put(&at, task->state == TASK_RUNNING ? TASK_ASSIGNED : task->state, 1);
     put(&at, task->outcome, 1);
     put(&at, task->code, 1);
-    put(&at, task->flags, 1);
+    put(&at, task->flags & TASK_LASTING, 1);
     CHECK(at == bytes + sizeof bytes);
     str_add_bytes(out, bytes, sizeof bytes);
 }
@@ -53,15 +60,16 @@ static void add_experiment(struct str *out, const struct experiment_state_data *
 {
     add_number(out, experiment->spec.task_count);
     add_number(out, experiment->next_fresh);
+    add_number(out, experiment->touched);
     add_number(out, (uint64_t)experiment->cancelled);
     add_number(out, experiment->attempts);
     add_number(out, (uint64_t)experiment->mean_us);
-    add_number(out, experiment->retry_count);
-    for (size_t i = 0; i < experiment->retry_count; i++) {
-        add_number(out, (uint64_t)experiment->retries[i].due_ms);
-        add_number(out, experiment->retries[i].task);
+    add_number(out, experiment->retries.count);
+    for (size_t i = 0; i < experiment->retries.count; i++) {
+        add_number(out, (uint64_t)experiment->retries.items[i].due_ms);
+        add_number(out, experiment->retries.items[i].task);
     }
-    for (uint64_t t = 0; t < experiment->next_fresh; t++) {
+    for (uint64_t t = 0; t < experiment->touched; t++) {
         add_task(out, &experiment->tasks[t]);
     }
 }
@@ -89,6 +97,7 @@ void core_snapshot_write(const struct core *core, struct str *out)
 struct reader {
     const uint8_t *at;
     size_t left;
+    uint64_t version;
     bool bad;
 };
 
@@ -119,18 +128,32 @@ static void take_task(struct reader *reader, struct task *task)
     task->state = (uint8_t)take(reader, 1);
     task->outcome = (uint8_t)take(reader, 1);
     task->code = (uint8_t)take(reader, 1);
-    task->flags = (uint8_t)take(reader, 1);
+    task->flags = (uint8_t)take(reader, 1) & TASK_LASTING;
 }
 
-static bool count_task(struct experiment_state_data *experiment, const struct task *task,
-                       uint64_t *queued)
+/* Counts the task; false if it cannot be in such a state. */
+static bool count_task(struct experiment_state_data *experiment, uint64_t number)
 {
+    const struct task *task = &experiment->tasks[number];
+    struct group *group =
+        experiment->groups ? &experiment->groups[number / experiment->spec.gang] : NULL;
+    if (number >= experiment->next_fresh && task->attempt > 0) {
+        return false;
+    }
     switch ((enum core_task_state)task->state) {
+    case TASK_WAITING:
+        return number >= experiment->next_fresh;
     case TASK_QUEUED:
-        (*queued)++;
-        return task->attempt > 0;
+        experiment->queued++;
+        if (group) {
+            group->queued++;
+        }
+        return number < experiment->next_fresh && task->attempt < UINT16_MAX;
     case TASK_ASSIGNED:
         experiment->live++;
+        if (group) {
+            group->live++;
+        }
         return task->attempt > 0;
     case TASK_SUCCEEDED:
         experiment->succeeded++;
@@ -144,14 +167,12 @@ static bool count_task(struct experiment_state_data *experiment, const struct ta
     case TASK_SKIPPED:
         experiment->skipped++;
         return true;
-    case TASK_WAITING:
     case TASK_RUNNING:
         break;
     }
     return false;
 }
 
-/* Tasks and retries must agree: each queued task has exactly one retry. */
 static bool take_retries(struct reader *reader, struct experiment_state_data *experiment,
                          uint64_t count)
 {
@@ -161,59 +182,86 @@ static bool take_retries(struct reader *reader, struct experiment_state_data *ex
         if (reader->bad || task >= experiment->next_fresh || due_ms < 0) {
             return false;
         }
-        retry_push(experiment, due_ms, task);
+        heap_push(&experiment->retries, due_ms, task);
     }
     return true;
 }
 
-static bool retries_agree(const struct experiment_state_data *experiment, uint64_t queued)
+/* Whether this task, or the group that it is the first of, has to stand among the retries. */
+static bool waits(const struct experiment_state_data *experiment, uint64_t task)
 {
-    if (experiment->retry_count != queued) {
+    if (!experiment->groups) {
+        return experiment->tasks[task].state == TASK_QUEUED;
+    }
+    return task % experiment->spec.gang == 0 &&
+           group_is_listed(&experiment->groups[task / experiment->spec.gang]);
+}
+
+/* Tasks and retries must agree: each that waits stands there exactly once, and nothing else. */
+static bool retries_agree(struct experiment_state_data *experiment)
+{
+    uint64_t waiting = 0;
+    for (uint64_t t = 0; t < experiment->next_fresh; t++) {
+        waiting += waits(experiment, t);
+    }
+    if (experiment->retries.count != waiting) {
         return false;
     }
     AUTO_FREE uint8_t *seen = mem_array(experiment->next_fresh / 8 + 1, 1);
-    for (size_t i = 0; i < experiment->retry_count; i++) {
-        uint64_t task = experiment->retries[i].task;
+    for (size_t i = 0; i < experiment->retries.count; i++) {
+        uint64_t task = experiment->retries.items[i].task;
         uint8_t bit = (uint8_t)(1u << (task % 8));
-        if (experiment->tasks[task].state != TASK_QUEUED || (seen[task / 8] & bit)) {
+        if (!waits(experiment, task) || (seen[task / 8] & bit)) {
             return false;
         }
         seen[task / 8] |= bit;
+        if (experiment->groups) {
+            experiment->groups[task / experiment->spec.gang].due_ms =
+                experiment->retries.items[i].due_ms;
+        }
     }
     return true;
+}
+
+static bool take_tasks(struct reader *reader, struct experiment_state_data *experiment)
+{
+    for (uint64_t t = 0; t < experiment->touched; t++) {
+        take_task(reader, &experiment->tasks[t]);
+        if (reader->bad || !count_task(experiment, t)) {
+            return false;
+        }
+    }
+    /* the first fresh one is one that waits */
+    return experiment->next_fresh == experiment->spec.task_count ||
+           experiment->tasks[experiment->next_fresh].state == TASK_WAITING;
 }
 
 static bool take_experiment(struct reader *reader, struct experiment_state_data *experiment)
 {
     uint64_t task_count = take(reader, 8);
     uint64_t next_fresh = take(reader, 8);
+    uint64_t touched = reader->version > 1 ? take(reader, 8) : next_fresh;
     uint64_t cancelled = take(reader, 8);
     experiment->attempts = take(reader, 8);
     experiment->mean_us = (double)take(reader, 8);
     uint64_t retry_count = take(reader, 8);
     if (reader->bad || task_count != experiment->spec.task_count || next_fresh > task_count ||
-        cancelled > CANCEL_TOO_MANY_FAILURES || retry_count > next_fresh ||
-        reader->left / TASK_BYTES < next_fresh) {
+        touched > task_count || touched < next_fresh || cancelled > CANCEL_TOO_MANY_FAILURES ||
+        retry_count > next_fresh || reader->left / TASK_BYTES < touched) {
         return false;
     }
     experiment->cancelled = (enum core_cancel_reason)cancelled;
     experiment->next_fresh = next_fresh;
-    if (!take_retries(reader, experiment, retry_count)) {
+    experiment->touched = touched;
+    if (!take_retries(reader, experiment, retry_count) || !take_tasks(reader, experiment)) {
         return false;
-    }
-    uint64_t queued = 0;
-    for (uint64_t t = 0; t < next_fresh; t++) {
-        take_task(reader, &experiment->tasks[t]);
-        if (reader->bad || !count_task(experiment, &experiment->tasks[t], &queued)) {
-            return false;
-        }
     }
     uint64_t final = experiment->succeeded + experiment->failed + experiment->cancelled_count +
                      experiment->skipped;
     if (final == task_count) {
         experiment->state = EXPERIMENT_ENDED;
     }
-    return retries_agree(experiment, queued);
+    return retries_agree(experiment);
 }
 
 static bool take_workflow(struct reader *reader, struct workflow *workflow)
@@ -228,11 +276,16 @@ static bool take_workflow(struct reader *reader, struct workflow *workflow)
     workflow->submitted = submitted == 1;
     workflow->state = (enum core_workflow_state)state;
     for (size_t e = 0; e < workflow->experiment_count; e++) {
-        if (!take_experiment(reader, &workflow->experiments[e])) {
+        struct experiment_state_data *experiment = &workflow->experiments[e];
+        if (!take_experiment(reader, experiment)) {
+            return false;
+        }
+        workflow->live_share += experiment->live * task_share(experiment);
+        if (!workflow->submitted && experiment->touched > 0) {
             return false;
         }
     }
-    return true;
+    return workflow->state == WORKFLOW_RUNNING || workflow_all_ended(workflow);
 }
 
 enum err_code core_snapshot_read(struct core *core, const void *bytes, size_t size, struct err *err)
@@ -244,15 +297,16 @@ enum err_code core_snapshot_read(struct core *core, const void *bytes, size_t si
     if (reader.bad || magic != SNAPSHOT_MAGIC) {
         return err_set(err, ERR_CORRUPT, "snapshot: not one of ours");
     }
-    if (version != SNAPSHOT_VERSION) {
-        return err_set(err, ERR_UNSUPPORTED, "snapshot: version %llu, this program reads %d",
-                       (unsigned long long)version, SNAPSHOT_VERSION);
+    if (version < SNAPSHOT_VERSION_OLDEST || version > SNAPSHOT_VERSION) {
+        return err_set(err, ERR_UNSUPPORTED, "snapshot: version %llu, this program reads %d to %d",
+                       (unsigned long long)version, SNAPSHOT_VERSION_OLDEST, SNAPSHOT_VERSION);
     }
+    reader.version = version;
     uint64_t last_fact = take(&reader, 8);
     uint64_t term = take(&reader, 8);
     uint64_t workflow_count = take(&reader, 8);
-    bool good = !reader.bad && workflow_count == core->workflow_count && term <= UINT32_MAX;
-    for (size_t w = 0; good && w < core->workflow_count; w++) {
+    bool good = !reader.bad && workflow_count <= core->workflow_count && term <= UINT32_MAX;
+    for (size_t w = 0; good && w < workflow_count; w++) {
         good = take_workflow(&reader, &core->workflows[w]);
     }
     if (!good || reader.bad || reader.left != 0) {

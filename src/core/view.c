@@ -25,7 +25,7 @@ void core_experiment_view(const struct core *core, uint32_t workflow, uint32_t e
         .skipped = from->skipped,
         .assigned = from->live - from->running,
         .running = from->running,
-        .retrying = from->retry_count,
+        .retrying = from->queued,
         .attempts = from->attempts,
         .ready = experiment_dependencies_done(core_workflow_at(core, workflow), from),
         .ended = from->state == EXPERIMENT_ENDED,
@@ -62,6 +62,29 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+void core_node_view(const struct core *core, uint32_t number, struct core_node_view *out)
+{
+    *out = (struct core_node_view){0};
+    if (number >= core->node_count) {
+        return;
+    }
+    const struct node *node = &core->nodes[number];
+    out->attempts = node->occupant_count;
+    out->capacity = node->capacity;
+    out->used.cpu_milli =
+        node->used.cpu_milli < UINT32_MAX ? (uint32_t)node->used.cpu_milli : UINT32_MAX;
+    out->used.gpus = node->used.gpus < UINT32_MAX ? (uint32_t)node->used.gpus : UINT32_MAX;
+    out->used.memory_bytes = node->used.memory_bytes;
+    if (node->presence == NODE_HERE) {
+        out->state = node->suspect                   ? CORE_NODE_SUSPECT
+                     : node->drain != CORE_DRAIN_OFF ? CORE_NODE_DRAINING
+                                                     : CORE_NODE_HERE;
+    }
+}
+
+/* --- what is missing -----------------------------------------------------------------------------
+ */
+
 /* The most of each thing that any one node has; whether any has a GPU of the kind that is needed.
  */
 static void best_of_nodes(const struct core *core, const struct core_resources *need,
@@ -71,14 +94,14 @@ static void best_of_nodes(const struct core *core, const struct core_resources *
     *kind_seen = false;
     for (size_t n = 0; n < core->node_count; n++) {
         const struct core_resources *has = &core->nodes[n].capacity;
-        if (!core->nodes[n].joined) {
+        if (core->nodes[n].presence != NODE_HERE) {
             continue;
         }
         best->cpu_milli = (uint32_t)larger(best->cpu_milli, has->cpu_milli);
         best->gpus = (uint32_t)larger(best->gpus, has->gpus);
         best->memory_bytes = larger(best->memory_bytes, has->memory_bytes);
         best->disk_bytes = larger(best->disk_bytes, has->disk_bytes);
-        *kind_seen = *kind_seen || (has->gpus > 0 && kind_fits(need, has));
+        *kind_seen = *kind_seen || (has->gpus > 0 && room_kind_fits(need, has));
     }
 }
 
@@ -102,11 +125,44 @@ static void lack_amount(struct str *lack, double need, double best, const char *
     }
 }
 
-static void describe_lack(const struct core *core, const struct core_resources *need,
-                          struct str *lack)
+static const char *label_text(const struct core *core, uint32_t id)
 {
+    size_t at = 0;
+    while (core->labels[at].id != id) {
+        at++;
+    }
+    return core->labels[at].text;
+}
+
+/* Labels that no node has at all. */
+static void lack_labels(const struct core *core, const struct experiment_state_data *experiment,
+                        struct str *lack)
+{
+    for (size_t i = 0; i < experiment->label_count; i++) {
+        bool seen = false;
+        struct experiment_state_data only = {.label_ids = &experiment->label_ids[i],
+                                             .label_count = 1};
+        for (size_t n = 0; n < core->node_count && !seen; n++) {
+            seen = core->nodes[n].presence == NODE_HERE && label_fits(&only, &core->nodes[n]);
+        }
+        if (!seen) {
+            str_addf(lack, "%sa node with the label %s", lack->size ? ", " : "",
+                     label_text(core, experiment->label_ids[i]));
+        }
+    }
+}
+
+static void describe_lack(const struct core *core, const struct experiment_state_data *experiment,
+                          uint64_t places, struct str *lack)
+{
+    const struct core_resources *need = &experiment->spec.needs;
     struct core_resources best;
     bool kind_seen = false;
+    if (places > 0) {
+        str_addf(lack, "room for a gang of %" PRIu32 " (there is room for %" PRIu64 ")",
+                 experiment->spec.gang, places);
+        return;
+    }
     best_of_nodes(core, need, &best, &kind_seen);
     if (need->gpus > 0 && (need->gpus > best.gpus || !kind_seen)) {
         lack_gpus(lack, need, best.gpus, kind_seen);
@@ -115,90 +171,38 @@ static void describe_lack(const struct core *core, const struct core_resources *
     lack_amount(lack, (double)need->memory_bytes / 1e9, (double)best.memory_bytes / 1e9,
                 "GB of memory");
     lack_amount(lack, (double)need->disk_bytes / 1e9, (double)best.disk_bytes / 1e9, "GB of disk");
+    lack_labels(core, experiment, lack);
     if (lack->size == 0) {
         str_add(lack, "all of it on one node");
     }
+}
+
+/* How many of its tasks fit at once on empty nodes; no more are counted than start together. */
+static uint64_t places_of(const struct core *core, const struct experiment_state_data *experiment)
+{
+    uint64_t wanted = experiment->groups ? experiment->spec.gang : 1;
+    uint64_t places = 0;
+    for (size_t n = 0; n < core->node_count && places < wanted; n++) {
+        if (core->nodes[n].presence == NODE_HERE) {
+            places += core_node_places(&core->nodes[n], experiment, &(struct room){0}, wanted);
+        }
+    }
+    return places;
 }
 
 int core_unmet_need(const struct core *core, uint32_t workflow, struct str *lack)
 {
     const struct workflow *owner = core_workflow_at(core, workflow);
     for (size_t e = 0; e < owner->experiment_count; e++) {
-        const struct core_resources *need = &owner->experiments[e].spec.needs;
-        bool met = owner->experiments[e].state == EXPERIMENT_ENDED;
-        for (size_t n = 0; n < core->node_count && !met; n++) {
-            met = core->nodes[n].joined && resources_fit(need, &core->nodes[n].capacity);
+        const struct experiment_state_data *experiment = &owner->experiments[e];
+        if (experiment->state == EXPERIMENT_ENDED) {
+            continue;
         }
-        if (!met) {
-            describe_lack(core, need, lack);
+        uint64_t places = places_of(core, experiment);
+        if (places < (experiment->groups ? experiment->spec.gang : 1)) {
+            describe_lack(core, experiment, places, lack);
             return (int)e;
         }
     }
     return -1;
-}
-
-/* --- invariants ------------------------------------------------------------------------------ */
-
-static void verify_experiment(const struct experiment_state_data *experiment)
-{
-    uint64_t counts[TASK_SKIPPED + 1] = {0};
-    for (uint64_t t = 0; t < experiment->spec.task_count; t++) {
-        const struct task *task = &experiment->tasks[t];
-        CHECK(task->state <= TASK_SKIPPED);
-        counts[task->state]++;
-        CHECK(t < experiment->next_fresh || task->state == TASK_WAITING);
-        CHECK(task->state != TASK_WAITING || task->attempt == 0);
-        CHECK(task->state != TASK_SUCCEEDED || task->attempt > 0);
-    }
-    CHECK(counts[TASK_SUCCEEDED] == experiment->succeeded);
-    CHECK(counts[TASK_FAILED] == experiment->failed);
-    CHECK(counts[TASK_CANCELLED] == experiment->cancelled_count);
-    CHECK(counts[TASK_SKIPPED] == experiment->skipped);
-    CHECK(counts[TASK_RUNNING] == experiment->running);
-    CHECK(counts[TASK_ASSIGNED] + counts[TASK_RUNNING] == experiment->live);
-    CHECK(counts[TASK_QUEUED] == experiment->retry_count);
-    if (experiment->spec.workers > 0) {
-        CHECK(experiment->live <= experiment->spec.workers);
-    }
-    for (size_t i = 0; i < experiment->retry_count; i++) {
-        CHECK(experiment->tasks[experiment->retries[i].task].state == TASK_QUEUED);
-    }
-    uint64_t final = experiment->succeeded + experiment->failed + experiment->cancelled_count +
-                     experiment->skipped;
-    CHECK((final == experiment->spec.task_count) == (experiment->state == EXPERIMENT_ENDED));
-}
-
-static void verify_node(const struct core *core, const struct node *node)
-{
-    struct core_resources used = {0};
-    CHECK(node->joined || node->occupant_count == 0);
-    for (size_t i = 0; i < node->occupant_count; i++) {
-        const struct core_attempt *id = &node->occupants[i].id;
-        const struct experiment_state_data *experiment =
-            core_experiment_at(core, id->workflow, id->experiment);
-        used.cpu_milli += experiment->spec.needs.cpu_milli;
-        used.gpus += experiment->spec.needs.gpus;
-        used.memory_bytes += experiment->spec.needs.memory_bytes;
-        for (size_t j = 0; j < i; j++) {
-            const struct core_attempt *other = &node->occupants[j].id;
-            CHECK(other->task != id->task || other->experiment != id->experiment ||
-                  other->workflow != id->workflow || other->attempt != id->attempt);
-        }
-    }
-    CHECK(used.cpu_milli == node->used.cpu_milli);
-    CHECK(used.gpus == node->used.gpus);
-    CHECK(used.memory_bytes == node->used.memory_bytes);
-}
-
-void core_verify(const struct core *core)
-{
-    for (size_t w = 0; w < core->workflow_count; w++) {
-        const struct workflow *workflow = &core->workflows[w];
-        for (size_t e = 0; e < workflow->experiment_count; e++) {
-            verify_experiment(&workflow->experiments[e]);
-        }
-    }
-    for (size_t n = 0; n < core->node_count; n++) {
-        verify_node(core, &core->nodes[n]);
-    }
 }

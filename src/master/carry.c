@@ -21,14 +21,19 @@ enum {
     MESSAGE_BYTES_SOFT = 1 << 20, /* a message to the node is sent when it reaches this */
 };
 
+static void make_token(const struct carrier *carrier, const char *name, char out[64])
+{
+    snprintf(out, 64, "%s%s%s", name, carrier->nonce, WIRE_TOKEN_BYTE);
+}
+
 void carrier_init(struct carrier *carrier)
 {
     snprintf(carrier->nonce, sizeof carrier->nonce, "%016llx",
              (unsigned long long)rng_seed_from_system());
-    snprintf(carrier->output_token, sizeof carrier->output_token, "%s%s%s", WIRE_TOKEN_OUTPUT,
-             carrier->nonce, WIRE_TOKEN_BYTE);
-    snprintf(carrier->checkpoint_token, sizeof carrier->checkpoint_token, "%s%s%s",
-             WIRE_TOKEN_CHECKPOINT, carrier->nonce, WIRE_TOKEN_BYTE);
+    make_token(carrier, WIRE_TOKEN_OUTPUT, carrier->output_token);
+    make_token(carrier, WIRE_TOKEN_CHECKPOINT, carrier->checkpoint_token);
+    make_token(carrier, WIRE_TOKEN_CODE, carrier->code_token);
+    make_token(carrier, WIRE_TOKEN_OUTPUTS, carrier->outputs_token);
 }
 
 void carrier_release(struct carrier *carrier)
@@ -36,18 +41,45 @@ void carrier_release(struct carrier *carrier)
     for (size_t i = carrier->pending_head; i < carrier->pending_count; i++) {
         free(carrier->pending[i].detail);
     }
+    for (size_t i = 0; i < carrier->bag_count; i++) {
+        free(carrier->bags[i].runs);
+        free(carrier->bags[i].kills);
+        free(carrier->bags[i].settled);
+    }
+    free(carrier->bags);
+    free(carrier->full);
     free(carrier->pending);
-    free(carrier->runs);
-    free(carrier->kills);
-    free(carrier->settled);
     free(carrier->missing);
     free(carrier->held);
     str_release(&carrier->facts);
     arena_release(&carrier->arena);
 }
 
-/* --- messages to the node ----------------------------------------------------------------------
+/* --- messages to the nodes ---------------------------------------------------------------------
  */
+
+static const struct flow *flow_of(const struct carrier *carrier, const struct core_attempt *id)
+{
+    CHECK(id->workflow >= 1 && id->workflow <= carrier->session->flow_count);
+    return carrier->session->flows[id->workflow - 1];
+}
+
+static struct mailbag *bag_of(struct carrier *carrier, uint32_t node)
+{
+    if (node >= carrier->bag_count) {
+        size_t count = (size_t)node + 16;
+        carrier->bags = mem_resize(carrier->bags, count, sizeof *carrier->bags);
+        memset(carrier->bags + carrier->bag_count, 0,
+               (count - carrier->bag_count) * sizeof *carrier->bags);
+        carrier->bag_count = count;
+    }
+    struct mailbag *bag = &carrier->bags[node];
+    if (!bag->is_listed) {
+        bag->is_listed = true;
+        VEC_PUSH(carrier->full, carrier->full_count, carrier->full_cap) = node;
+    }
+    return bag;
+}
 
 static Drover__Attempt *make_id(struct carrier *carrier, const struct core_attempt *id)
 {
@@ -67,18 +99,18 @@ static ProtobufCBinaryData as_bytes(const char *text)
 }
 
 static ProtobufCBinaryData *bytes_list(struct carrier *carrier, const char *const *texts,
-                                       size_t count)
+                                       size_t count, size_t *bytes)
 {
     ProtobufCBinaryData *list = arena_alloc(&carrier->arena, count * sizeof *list);
     for (size_t i = 0; i < count; i++) {
         list[i] = as_bytes(texts[i]);
-        carrier->run_bytes += list[i].len + 4;
+        *bytes += list[i].len + 4;
     }
     return list;
 }
 
-static void add_secrets(struct carrier *carrier, const struct experiment *experiment,
-                        Drover__Run *run)
+static void add_secrets(struct carrier *carrier, const struct flow *flow,
+                        const struct experiment *experiment, Drover__Run *run)
 {
     run->n_secrets = experiment->secret_count;
     run->secrets = arena_alloc(&carrier->arena, run->n_secrets * sizeof(Drover__Secret *));
@@ -86,7 +118,7 @@ static void add_secrets(struct carrier *carrier, const struct experiment *experi
         Drover__Secret *secret = arena_alloc(&carrier->arena, sizeof *secret);
         drover__secret__init(secret);
         struct str path = {0};
-        session_add_secret_path(carrier->session, &experiment->secrets[i], &path);
+        flow_add_secret_path(flow, &experiment->secrets[i], &path);
         secret->name = (char *)experiment->secrets[i].name;
         secret->file = as_bytes(arena_strdup(&carrier->arena, str_text(&path)));
         str_release(&path);
@@ -109,59 +141,92 @@ static void oversize(Drover__Run *run)
     run->n_outputs = 0;
 }
 
-static void add_run(struct carrier *carrier, const struct core_attempt *id)
+/* What other experiments left, as far as this one speaks of it. */
+static void add_inputs(struct carrier *carrier, const struct flow *flow,
+                       const struct experiment *experiment, Drover__Run *run)
 {
-    const struct session *session = carrier->session;
-    const struct experiment *experiment = &session->recipe->experiments[id->experiment];
-    struct str outputs = {0};
-    str_addf(&outputs, "%s/outputs", session->folder);
-    struct plan_context context = {.recipe = session->recipe,
-                                   .seed = session->seed,
-                                   .workflow = session->id,
-                                   .outputs_folder = str_text(&outputs),
-                                   .output = carrier->output_token,
-                                   .checkpoint =
-                                       experiment->checkpoint ? carrier->checkpoint_token : NULL,
-                                   .recipe_folder = session->recipe_folder};
-    struct plan_task plan = {0};
-    size_t bytes_before = carrier->run_bytes;
-    plan_task(&context, id->experiment, id->task, id->attempt, &carrier->arena, &plan);
-    str_release(&outputs);
+    run->n_inputs = experiment->output_ref_count;
+    run->inputs = arena_alloc(&carrier->arena, run->n_inputs * sizeof(char *));
+    for (size_t i = 0; i < experiment->output_ref_count; i++) {
+        run->inputs[i] = (char *)flow->recipe->experiments[experiment->output_refs[i]].name;
+    }
+}
 
+static void make_plan(struct carrier *carrier, const struct flow *flow,
+                      const struct core_attempt *id, struct plan_task *plan)
+{
+    const struct experiment *experiment = &flow->recipe->experiments[id->experiment];
+    struct plan_context context = {
+        .recipe = flow->recipe,
+        .seed = flow->seed,
+        .workflow = flow->id,
+        .outputs_folder = carrier->outputs_token,
+        .output = carrier->output_token,
+        .checkpoint = experiment->checkpoint ? carrier->checkpoint_token : NULL,
+        .recipe_folder = flow->code[0] ? carrier->code_token : flow->recipe_folder};
+    plan_task(&context, id->experiment, id->task, id->attempt, &carrier->arena, plan);
+}
+
+static void add_needs(const struct flow *flow, const struct experiment *experiment,
+                      Drover__Run *run)
+{
+    run->cpu_milli = flow->ignore_hardware ? 1000 : experiment->hardware.cpu_milli;
+    run->memory_bytes = flow->ignore_hardware ? 0 : experiment->hardware.memory_bytes;
+    run->gpus = flow->ignore_hardware ? 0 : experiment->hardware.gpus;
+}
+
+static void add_run(struct carrier *carrier, uint32_t node, const struct core_attempt *id)
+{
+    const struct flow *flow = flow_of(carrier, id);
+    const struct experiment *experiment = &flow->recipe->experiments[id->experiment];
+    struct plan_task plan = {0};
+    make_plan(carrier, flow, id, &plan);
+    size_t bytes = 0;
     Drover__Run *run = arena_alloc(&carrier->arena, sizeof *run);
     drover__run__init(run);
     run->id = make_id(carrier, id);
     run->experiment_name = (char *)experiment->name;
+    run->workflow_id = flow->id;
+    run->root = as_bytes(flow->folder);
+    run->code = flow->code;
     run->n_argv = plan.argc;
-    run->argv = bytes_list(carrier, (const char *const *)plan.argv, plan.argc);
+    run->argv = bytes_list(carrier, (const char *const *)plan.argv, plan.argc, &bytes);
     run->n_env = plan.env_count;
-    run->env = bytes_list(carrier, (const char *const *)plan.env, plan.env_count);
+    run->env = bytes_list(carrier, (const char *const *)plan.env, plan.env_count, &bytes);
     run->workdir = as_bytes(plan.workdir);
     run->n_outputs = plan.output_count;
-    run->outputs = bytes_list(carrier, plan.outputs, plan.output_count);
+    run->outputs = bytes_list(carrier, plan.outputs, plan.output_count, &bytes);
     run->inherit_env = experiment->inherit_env;
-    add_secrets(carrier, experiment, run);
+    add_secrets(carrier, flow, experiment, run);
+    add_inputs(carrier, flow, experiment, run);
+    add_needs(flow, experiment, run);
     run->timeout_ms = experiment->timeout_ms;
     run->grace_ms = experiment->grace_ms;
     run->log_limit_bytes = experiment->log_limit_bytes;
-    run->cpu_milli = session->ignore_hardware ? 1000 : experiment->hardware.cpu_milli;
-    run->memory_bytes = session->ignore_hardware ? 0 : experiment->hardware.memory_bytes;
-    run->gpus = session->ignore_hardware ? 0 : experiment->hardware.gpus;
     run->checkpoint = experiment->checkpoint;
     run->nonce = carrier->nonce;
-    if (carrier->run_bytes - bytes_before > RUN_BYTES_MAX) {
+    run->message_only = carrier->message_only;
+    if (bytes > RUN_BYTES_MAX) {
         oversize(run);
+        bytes = OVERSIZE_BYTES;
     }
-    VEC_PUSH(carrier->runs, carrier->run_count, carrier->run_cap) = run;
+    struct mailbag *bag = bag_of(carrier, node);
+    VEC_PUSH(bag->runs, bag->run_count, bag->run_cap) = run;
+    bag->run_bytes += bytes;
 }
 
-static void add_kill(struct carrier *carrier, const struct core_attempt *id)
+static void add_kill(struct carrier *carrier, uint32_t node, const struct core_attempt *id)
 {
     Drover__Kill *kill = arena_alloc(&carrier->arena, sizeof *kill);
     drover__kill__init(kill);
     kill->id = make_id(carrier, id);
-    kill->grace_ms = carrier->session->recipe->experiments[id->experiment].grace_ms;
-    VEC_PUSH(carrier->kills, carrier->kill_count, carrier->kill_cap) = kill;
+    /* a node may hold what no workflow of ours knows */
+    if (id->workflow >= 1 && id->workflow <= carrier->session->flow_count &&
+        id->experiment < flow_of(carrier, id)->recipe->experiment_count) {
+        kill->grace_ms = flow_of(carrier, id)->recipe->experiments[id->experiment].grace_ms;
+    }
+    struct mailbag *bag = bag_of(carrier, node);
+    VEC_PUSH(bag->kills, bag->kill_count, bag->kill_cap) = kill;
 }
 
 static void add_settled(struct carrier *carrier, const struct core_effect *effect)
@@ -170,30 +235,36 @@ static void add_settled(struct carrier *carrier, const struct core_effect *effec
     drover__settled__init(settled);
     settled->id = make_id(carrier, &effect->id);
     settled->accepted = effect->accepted;
-    VEC_PUSH(carrier->settled, carrier->settled_count, carrier->settled_cap) = settled;
+    struct mailbag *bag = bag_of(carrier, effect->node);
+    VEC_PUSH(bag->settled, bag->settled_count, bag->settled_cap) = settled;
 }
 
-static void send_to_node(struct carrier *carrier)
+static void send_bag(struct carrier *carrier, uint32_t node)
 {
-    if (carrier->run_count + carrier->kill_count + carrier->settled_count == 0) {
-        return;
-    }
+    struct mailbag *bag = &carrier->bags[node];
     Drover__ToNode message = DROVER__TO_NODE__INIT;
-    message.n_run = carrier->run_count;
-    message.run = carrier->runs;
-    message.n_kill = carrier->kill_count;
-    message.kill = carrier->kills;
-    message.n_settled = carrier->settled_count;
-    message.settled = carrier->settled;
-    /* in one process the peer's queue has no limit and the size is bounded by the soft limit plus
-     * one task, whose parts the recipe bounds */
-    struct err err = {0};
-    enum err_code code = wire_send_to_node(carrier->node_socket, &message, &err);
-    CHECK(code == ERR_OK);
-    carrier->run_count = 0;
-    carrier->run_bytes = 0;
-    carrier->kill_count = 0;
-    carrier->settled_count = 0;
+    message.n_run = bag->run_count;
+    message.run = bag->runs;
+    message.n_kill = bag->kill_count;
+    message.kill = bag->kills;
+    message.n_settled = bag->settled_count;
+    message.settled = bag->settled;
+    if (bag->run_count + bag->kill_count + bag->settled_count > 0) {
+        carrier->ops->send(carrier->context, node, &message);
+    }
+    bag->run_count = 0;
+    bag->run_bytes = 0;
+    bag->kill_count = 0;
+    bag->settled_count = 0;
+}
+
+static void send_all(struct carrier *carrier)
+{
+    for (size_t i = 0; i < carrier->full_count; i++) {
+        send_bag(carrier, carrier->full[i]);
+        carrier->bags[carrier->full[i]].is_listed = false;
+    }
+    carrier->full_count = 0;
     arena_reset(&carrier->arena);
 }
 
@@ -209,8 +280,10 @@ static void add_fact(struct carrier *carrier, const struct fact *fact)
         /* at once, not when durable: what depends on it may start now. A link that a crash leaves
          * without its fact is put right when the run is resumed. */
         VEC_PUSH(carrier->missing, carrier->missing_count, carrier->missing_cap) =
-            (struct missing_link){
-                .experiment = fact->experiment, .attempt = fact->attempt, .task = fact->task};
+            (struct missing_link){.workflow = fact->workflow,
+                                  .experiment = fact->experiment,
+                                  .attempt = fact->attempt,
+                                  .task = fact->task};
         carry_links(carrier, NULL);
     }
 }
@@ -219,18 +292,18 @@ bool carry_links(struct carrier *carrier, struct err *err)
 {
     while (carrier->missing_count > 0) {
         const struct missing_link *link = &carrier->missing[carrier->missing_count - 1];
-        const char *name = carrier->session->recipe->experiments[link->experiment].name;
-        if (outputs_link(carrier->session->folder, name, link->task, link->attempt, err) !=
-            ERR_OK) {
+        const struct flow *flow = carrier->session->flows[link->workflow - 1];
+        const char *name = flow->recipe->experiments[link->experiment].name;
+        if (outputs_link(flow->folder, name, link->task, link->attempt, err) != ERR_OK) {
             return false;
         }
         carrier->missing_count--;
     }
     for (size_t i = 0; i < carrier->held_count; i++) {
         if (carrier->held[i].kind == EFFECT_START) {
-            add_run(carrier, &carrier->held[i].id);
+            add_run(carrier, carrier->held[i].node, &carrier->held[i].id);
         } else {
-            add_kill(carrier, &carrier->held[i].id);
+            add_kill(carrier, carrier->held[i].node, &carrier->held[i].id);
         }
     }
     carrier->held_count = 0;
@@ -263,7 +336,7 @@ void carry_flush(struct carrier *carrier)
         str_clear(&carrier->facts);
         post_snapshot_when_due(carrier);
     }
-    send_to_node(carrier);
+    send_all(carrier);
 }
 
 /* --- effects -----------------------------------------------------------------------------------
@@ -276,8 +349,8 @@ static void note_in_log(struct carrier *carrier, const struct core_effect *effec
 {
     AUTO_STR struct str path = {0};
     AUTO_STR struct str text = {0};
-    place_add_log(&path, carrier->session->folder,
-                  carrier->session->recipe->experiments[effect->id.experiment].name,
+    const struct flow *flow = flow_of(carrier, &effect->id);
+    place_add_log(&path, flow->folder, flow->recipe->experiments[effect->id.experiment].name,
                   effect->id.task, effect->id.attempt);
     str_addf(&text, "drover: %s\n", detail);
     AUTO_CLOSE int fd =
@@ -293,7 +366,8 @@ static void describe(struct carrier *carrier, const struct core_effect *effect,
     struct core_task_view view;
     core_task_view(carrier->core, effect->id.workflow, effect->id.experiment, effect->id.task,
                    &view);
-    out->event = (struct master_task_event){.experiment = effect->id.experiment,
+    out->event = (struct master_task_event){.workflow = effect->id.workflow,
+                                            .experiment = effect->id.experiment,
                                             .task = effect->id.task,
                                             .attempt = effect->id.attempt,
                                             .state = view.state,
@@ -326,9 +400,9 @@ static void perform(struct carrier *carrier, struct pending *item)
             VEC_PUSH(carrier->held, carrier->held_count, carrier->held_cap) = *effect;
             break;
         }
-        add_run(carrier, &effect->id);
-        if (carrier->run_bytes > MESSAGE_BYTES_SOFT) {
-            send_to_node(carrier);
+        add_run(carrier, effect->node, &effect->id);
+        if (carrier->bags[effect->node].run_bytes > MESSAGE_BYTES_SOFT) {
+            send_bag(carrier, effect->node);
         }
         break;
     case EFFECT_KILL:
@@ -336,21 +410,20 @@ static void perform(struct carrier *carrier, struct pending *item)
             VEC_PUSH(carrier->held, carrier->held_count, carrier->held_cap) = *effect;
             break;
         }
-        add_kill(carrier, &effect->id);
+        add_kill(carrier, effect->node, &effect->id);
         break;
     case EFFECT_SETTLED:
         add_settled(carrier, effect);
         break;
     case EFFECT_TASK:
         item->event.detail = item->detail ? item->detail : "";
-        carrier->observer->task(carrier->observer->context, carrier->master, &item->event);
+        carrier->ops->task(carrier->context, effect->node, &item->event);
         break;
     case EFFECT_EXPERIMENT:
-        carrier->observer->experiment(carrier->observer->context, carrier->master,
-                                      effect->id.experiment, &item->experiment);
+        carrier->ops->experiment(carrier->context, &effect->id, &item->experiment);
         break;
     case EFFECT_WORKFLOW:
-        carrier->workflow_ended = true;
+        carrier->ops->workflow(carrier->context, effect->id.workflow);
         break;
     }
     free(item->detail);
@@ -366,11 +439,16 @@ void carry_out(struct carrier *carrier, struct core_out *out, const Drover__Ende
         struct pending item = {.effect = out->effects[i]};
         if (item.effect.kind == EFFECT_TASK) {
             bool about = report && report->id->task == item.effect.id.task &&
-                         report->id->experiment == item.effect.id.experiment;
+                         report->id->experiment == item.effect.id.experiment &&
+                         report->id->workflow == item.effect.id.workflow;
             describe(carrier, &item.effect, about ? report : NULL, &item);
         } else if (item.effect.kind == EFFECT_EXPERIMENT) {
             core_experiment_view(carrier->core, item.effect.id.workflow, item.effect.id.experiment,
                                  &item.experiment);
+        }
+        bool to_node = item.effect.kind == EFFECT_START || item.effect.kind == EFFECT_KILL;
+        if (to_node && carrier->starts_wait) {
+            item.effect.after = core_last_fact(carrier->core);
         }
         if (item.effect.after <= carrier->durable) {
             perform(carrier, &item);

@@ -1,4 +1,4 @@
-/* carry.h - carrying out what the core decided: facts to the keeper, starts and kills to the node,
+/* carry.h - carrying out what the core decided: facts to the keeper, starts and kills to the nodes,
  * and, once their facts are durable, acknowledgements and news. Private to src/master. */
 #ifndef MASTER_CARRY_H
 #define MASTER_CARRY_H
@@ -21,18 +21,45 @@ struct pending {
 
 /* An output link that could not be made, a full disk most likely. */
 struct missing_link {
+    uint32_t workflow;
     uint32_t experiment;
     uint32_t attempt;
     uint64_t task;
 };
 
+/* What is to be sent to one node with the next flush. */
+struct mailbag {
+    bool is_listed; /* in carrier.full */
+    Drover__Run **runs;
+    size_t run_count;
+    size_t run_cap;
+    size_t run_bytes;
+    Drover__Kill **kills;
+    size_t kill_count;
+    size_t kill_cap;
+    Drover__Settled **settled;
+    size_t settled_count;
+    size_t settled_cap;
+};
+
+/* Who is told what; the first takes the message to the node, or drops it if that is not here. */
+struct carrier_ops {
+    void (*send)(void *context, uint32_t node, Drover__ToNode *message);
+    void (*task)(void *context, uint32_t node, const struct master_task_event *event);
+    void (*experiment)(void *context, const struct core_attempt *about,
+                       const struct core_experiment_view *view);
+    void (*workflow)(void *context, uint32_t workflow);
+};
+
 struct carrier {
-    const struct master *master;
+    const struct carrier_ops *ops;
+    void *context; /* of the ops */
     const struct session *session;
-    const struct master_observer *observer;
     struct core *core;
     struct keeper *keeper;
-    void *node_socket;
+    bool message_only; /* as in master_options */
+    bool starts_wait;  /* tasks outlive a crash of ours, so an assignment must be durable before it
+                          is  sent: else the next master might give its number to another attempt */
 
     struct str facts; /* encoded, not yet posted */
     uint32_t fact_count;
@@ -44,23 +71,19 @@ struct carrier {
     char nonce[20]; /* in the tokens for folders that only the node knows */
     char output_token[64];
     char checkpoint_token[64];
-    struct arena arena; /* of the message being built */
-    Drover__Run **runs;
-    size_t run_count;
-    size_t run_cap;
-    size_t run_bytes;
-    Drover__Kill **kills;
-    size_t kill_count;
-    size_t kill_cap;
-    Drover__Settled **settled;
-    size_t settled_count;
-    size_t settled_cap;
+    char code_token[64];
+    char outputs_token[64];
+    struct arena arena;   /* of the messages being built */
+    struct mailbag *bags; /* by node number */
+    size_t bag_count;
+    uint32_t *full; /* nodes whose bag holds something */
+    size_t full_count;
+    size_t full_cap;
 
     struct pending *pending; /* a queue: [pending_head, pending_count) */
     size_t pending_head;
     size_t pending_count;
     size_t pending_cap;
-    bool workflow_ended; /* and that is durable */
 
     struct missing_link *missing; /* while there are any, nothing is started */
     size_t missing_count;

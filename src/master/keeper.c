@@ -18,13 +18,13 @@ enum {
     PAUSE_MAX_MS = 1000
 };
 
-enum post_kind { POST_FACTS, POST_SNAPSHOT, POST_STOP };
+enum post_kind { POST_FACTS, POST_SNAPSHOT, POST_DOCUMENT, POST_STOP };
 
 /* What travels to the keeper, followed by its bytes. */
 struct post {
     enum post_kind kind;
     uint32_t count;
-    uint64_t first; /* SNAPSHOT: upto; STOP: patience in ms */
+    uint64_t first; /* SNAPSHOT: upto; DOCUMENT: bytes of the name; STOP: patience in ms */
 };
 
 struct keeper {
@@ -177,6 +177,29 @@ static enum err_code try_snapshot(struct worker *worker, const void *argument, s
     return store->ops->snapshot_put(store, snapshot->upto, snapshot->bytes, snapshot->size, err);
 }
 
+struct document_post {
+    const char *name;
+    const void *bytes;
+    size_t size;
+};
+
+static enum err_code try_document(struct worker *worker, const void *argument, struct err *err)
+{
+    const struct document_post *document = argument;
+    struct store *store = worker->keeper->store;
+    return store->ops->doc_put(store, document->name, document->bytes, document->size, err);
+}
+
+static void put_document(struct worker *worker, const char *bytes, size_t name_size, size_t size)
+{
+    commit_batch(worker);
+    struct document_post document = {
+        .name = bytes, .bytes = bytes + name_size, .size = size - name_size};
+    if (!worker->failed && persist(worker, try_document, &document)) {
+        tell(worker, &(struct keeper_news){.kind = KEEPER_DOCUMENT});
+    }
+}
+
 static void add_post(struct worker *worker, zmq_msg_t *message)
 {
     const struct post *post = zmq_msg_data(message);
@@ -197,6 +220,9 @@ static void add_post(struct worker *worker, zmq_msg_t *message)
             struct snapshot_post snapshot = {.upto = post->first, .bytes = bytes, .size = size};
             persist(worker, try_snapshot, &snapshot);
         }
+        break;
+    case POST_DOCUMENT:
+        put_document(worker, bytes, (size_t)post->first, size);
         break;
     case POST_STOP:
         worker->stopping = true;
@@ -314,6 +340,17 @@ void keeper_post(struct keeper *keeper, uint64_t first, uint32_t count, const vo
 void keeper_post_snapshot(struct keeper *keeper, uint64_t upto, const void *bytes, size_t size)
 {
     send_post(keeper, &(struct post){.kind = POST_SNAPSHOT, .first = upto}, bytes, size);
+}
+
+void keeper_post_document(struct keeper *keeper, const char *name, const void *bytes, size_t size)
+{
+    size_t name_size = strlen(name) + 1;
+    struct str both = {0};
+    str_add_bytes(&both, name, name_size);
+    str_add_bytes(&both, bytes, size);
+    send_post(keeper, &(struct post){.kind = POST_DOCUMENT, .first = name_size}, str_text(&both),
+              both.size);
+    str_release(&both);
 }
 
 void *keeper_socket(struct keeper *keeper)

@@ -35,7 +35,17 @@ void keeper_post(struct keeper *keeper, uint64_t first, uint32_t count, const vo
 /* Posts a snapshot that stands for all facts up to `upto`, which were posted before it. Copies. */
 void keeper_post_snapshot(struct keeper *keeper, uint64_t upto, const void *bytes, size_t size);
 
-enum keeper_news_kind { KEEPER_DURABLE, KEEPER_TROUBLE, KEEPER_RECOVERED, KEEPER_FATAL };
+/* Posts a document, which replaces the one of that name. It is durable before any fact posted after
+ * it. Copies. */
+void keeper_post_document(struct keeper *keeper, const char *name, const void *bytes, size_t size);
+
+enum keeper_news_kind {
+    KEEPER_DURABLE,
+    KEEPER_DOCUMENT, /* one more of the documents posted is durable */
+    KEEPER_TROUBLE,
+    KEEPER_RECOVERED,
+    KEEPER_FATAL
+};
 
 struct keeper_news {
     enum keeper_news_kind kind;

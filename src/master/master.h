@@ -1,8 +1,9 @@
 /* master.h - the shell around the core: one loop that feeds it events and carries out its effects.
  *
- * The loop owns the core. Beside it run two actors: the keeper (store) and a node on this machine,
- * each in a thread of its own, reached by messages. Facts go to the keeper at once; what must wait
- * until they are durable (acknowledging a result, telling the user) waits in order.
+ * The loop owns the core. Beside it run actors, each in a thread of its own, reached by messages:
+ * the keeper (store), and as asked for a node on this machine, the gate's guard, the depot, HTTP
+ * and the webhooks. Facts go to the keeper at once; what must wait until they are durable
+ * (acknowledging a result, telling the user) waits in order.
  *
  * An observer is told what happens, in the loop's thread; it must not block for long.
  */
@@ -16,10 +17,11 @@
 
 #include <stdbool.h>
 
-struct master;
+struct server;
 
 /* One attempt began to run, ended, or was lost; state is the task's after that. */
 struct master_task_event {
+    uint32_t workflow;
     uint32_t experiment;
     uint64_t task;
     uint32_t attempt;
@@ -37,18 +39,38 @@ struct master_task_event {
 struct master_observer {
     void *context;
     int refresh_ms; /* how often to call refresh; 0: never */
-    void (*begun)(void *context, const struct master *master);
+    void (*begun)(void *context, const struct server *server);
     void (*note)(void *context, const char *text); /* a line for the user, said once */
-    void (*task)(void *context, const struct master *master, const struct master_task_event *event);
-    void (*experiment)(void *context, const struct master *master, uint32_t experiment,
+    void (*task)(void *context, const struct server *server, const struct master_task_event *event);
+    void (*experiment)(void *context, const struct server *server, uint32_t experiment,
                        const struct core_experiment_view *view); /* as it was when it happened */
-    void (*refresh)(void *context, const struct master *master);
+    void (*refresh)(void *context, const struct server *server);
+    void (*serving)(void *context, const struct server *server); /* others can reach it; or NULL */
+};
+
+/* Being reached by others. */
+struct master_serve {
+    const char *host; /* for HTTP */
+    bool with_http;
+    uint16_t http_port;           /* 0: as last time, or any */
+    bool http_port_given;         /* then it must be that one */
+    const char *certificate_file; /* for HTTP; NULL: plain, loopback only */
+    const char *key_file;
+    const char *wire_host;   /* for nodes; NULL: host */
+    uint16_t wire_port;      /* 0: as last time, or any */
+    const char *public_host; /* in join.url; NULL: wire_host */
+    int64_t lease_ms;        /* 0: 4 s */
+    uint32_t local_nodes;    /* node processes to start here, and to stop at the end */
+    uint32_t local_slots;    /* of each */
 };
 
 struct master_options {
-    struct session *session; /* its store is taken over; the rest is borrowed */
-    const struct node_capacity *capacity;
-    bool power_durable; /* --durable=power */
+    struct session *session;              /* its store is taken over; the rest is borrowed */
+    const struct node_capacity *capacity; /* of a node in this process; NULL: none */
+    bool power_durable;                   /* --durable=power */
+    bool until_ended;                     /* a run: leave when its workflow has ended */
+    bool message_only; /* nothing is executed: measures the way to the nodes and back */
+    const struct master_serve *serve; /* NULL: nobody can reach it */
     const struct master_observer *observer;
 };
 
@@ -60,9 +82,9 @@ enum master_end {
 
 enum master_end master_run(const struct master_options *options, struct err *err);
 
-const struct session *master_session(const struct master *master);
-const struct core *master_core(const struct master *master);
-int64_t master_elapsed_ms(const struct master *master);
-bool master_is_stopping(const struct master *master);
+const struct session *server_session(const struct server *server);
+const struct core *server_core(const struct server *server);
+int64_t server_elapsed_ms(const struct server *server);
+bool server_is_stopping(const struct server *server);
 
 #endif

@@ -13,6 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
+struct outputs_of {
+    const struct core *core;
+    const struct flow *flow;
+    enum outputs_age age;
+};
+
 static void add_link(struct str *out, const char *folder, const char *experiment, uint64_t task)
 {
     str_addf(out, "%s/outputs/%s/%" PRIu64, folder, experiment, task);
@@ -66,30 +72,40 @@ static bool parse_index(const char *text, uint64_t limit, uint64_t *out, const c
     return errno == 0 && *out < limit;
 }
 
-static bool is_accepted(const struct session *session, uint32_t experiment, uint64_t task,
+static bool is_accepted(const struct outputs_of *of, uint32_t experiment, uint64_t task,
                         uint32_t *attempt)
 {
     struct core_task_view view;
-    core_task_view(session->core, 1, experiment, task, &view);
+    core_task_view(of->core, of->flow->number, experiment, task, &view);
     *attempt = view.attempt;
     return view.state == TASK_SUCCEEDED && view.has_output;
 }
 
+/* Its result may be on the way: the node has put the output in its place, and we have not heard. */
+static bool may_be_accepted(const struct outputs_of *of, uint32_t experiment, uint64_t task,
+                            uint64_t attempt)
+{
+    struct core_task_view view;
+    core_task_view(of->core, of->flow->number, experiment, task, &view);
+    return of->age == OUTPUTS_ADOPTING &&
+           (view.state == TASK_ASSIGNED || view.state == TASK_RUNNING) && view.attempt == attempt;
+}
+
 /* Removes links whose task has no accepted output. */
-static void prune_links(const struct session *session, uint32_t number, const char *folder)
+static void prune_links(const struct outputs_of *of, uint32_t number, const char *folder)
 {
     DIR *dir = opendir(folder);
     if (!dir) {
         return;
     }
-    const struct experiment *experiment = &session->recipe->experiments[number];
+    const struct experiment *experiment = &of->flow->recipe->experiments[number];
     const struct dirent *entry = NULL;
     while ((entry = readdir(dir))) {
         uint64_t task = 0;
         uint32_t attempt = 0;
         const char *rest = "";
         if (parse_index(entry->d_name, experiment->task_count, &task, &rest) && *rest == '\0' &&
-            !is_accepted(session, number, task, &attempt)) {
+            !is_accepted(of, number, task, &attempt)) {
             unlinkat(dirfd(dir), entry->d_name, 0);
         }
     }
@@ -97,13 +113,13 @@ static void prune_links(const struct session *session, uint32_t number, const ch
 }
 
 /* Removes attempt folders that no fact speaks for: a crash came between the rename and the log. */
-static void prune_attempts(const struct session *session, uint32_t number, const char *shard)
+static void prune_attempts(const struct outputs_of *of, uint32_t number, const char *shard)
 {
     DIR *dir = opendir(shard);
     if (!dir) {
         return;
     }
-    const struct experiment *experiment = &session->recipe->experiments[number];
+    const struct experiment *experiment = &of->flow->recipe->experiments[number];
     const struct dirent *entry = NULL;
     while ((entry = readdir(dir))) {
         uint64_t task = 0;
@@ -114,7 +130,8 @@ static void prune_attempts(const struct session *session, uint32_t number, const
             !parse_index(rest + 1, UINT32_MAX, &named_attempt, &rest) || *rest != '\0') {
             continue;
         }
-        if (!is_accepted(session, number, task, &attempt) || attempt != named_attempt) {
+        if ((!is_accepted(of, number, task, &attempt) || attempt != named_attempt) &&
+            !may_be_accepted(of, number, task, named_attempt)) {
             AUTO_STR struct str path = {0};
             str_addf(&path, "%s/%s", shard, entry->d_name);
             struct err ignored;
@@ -124,33 +141,33 @@ static void prune_attempts(const struct session *session, uint32_t number, const
     closedir(dir);
 }
 
-static enum err_code repair_experiment(const struct session *session, uint32_t number,
+static enum err_code repair_experiment(const struct outputs_of *of, uint32_t number,
                                        struct err *err)
 {
-    const struct experiment *experiment = &session->recipe->experiments[number];
+    const struct experiment *experiment = &of->flow->recipe->experiments[number];
     AUTO_STR struct str folder = {0};
-    str_addf(&folder, "%s/outputs/%s", session->folder, experiment->name);
+    str_addf(&folder, "%s/outputs/%s", of->flow->folder, experiment->name);
     enum err_code code = io_make_dirs(str_text(&folder), err);
-    if (code != ERR_OK || !session->resumed) {
+    if (code != ERR_OK || of->age == OUTPUTS_NEW) {
         return code;
     }
-    prune_links(session, number, str_text(&folder));
+    prune_links(of, number, str_text(&folder));
     for (uint64_t shard = 0; shard <= (experiment->task_count - 1) / 1000; shard++) {
         AUTO_STR struct str path = {0};
-        str_addf(&path, "%s/attempts/%s/%" PRIu64, session->folder, experiment->name, shard);
-        prune_attempts(session, number, str_text(&path));
+        str_addf(&path, "%s/attempts/%s/%" PRIu64, of->flow->folder, experiment->name, shard);
+        prune_attempts(of, number, str_text(&path));
     }
     for (uint64_t task = 0; task < experiment->task_count; task++) {
         uint32_t attempt = 0;
-        if (!is_accepted(session, number, task, &attempt)) {
+        if (!is_accepted(of, number, task, &attempt)) {
             continue;
         }
         AUTO_STR struct str link = {0};
         AUTO_STR struct str target = {0};
-        add_link(&link, session->folder, experiment->name, task);
+        add_link(&link, of->flow->folder, experiment->name, task);
         add_target(&target, experiment->name, task, attempt);
         if (!link_is(str_text(&link), str_text(&target))) {
-            code = outputs_link(session->folder, experiment->name, task, attempt, err);
+            code = outputs_link(of->flow->folder, experiment->name, task, attempt, err);
         }
         if (code != ERR_OK) {
             return code;
@@ -159,10 +176,12 @@ static enum err_code repair_experiment(const struct session *session, uint32_t n
     return ERR_OK;
 }
 
-enum err_code outputs_repair(const struct session *session, struct err *err)
+enum err_code outputs_repair(const struct core *core, const struct flow *flow, enum outputs_age age,
+                             struct err *err)
 {
-    for (size_t e = 0; e < session->recipe->experiment_count; e++) {
-        enum err_code code = repair_experiment(session, (uint32_t)e, err);
+    struct outputs_of of = {.core = core, .flow = flow, .age = age};
+    for (size_t e = 0; e < flow->recipe->experiment_count; e++) {
+        enum err_code code = repair_experiment(&of, (uint32_t)e, err);
         if (code != ERR_OK) {
             return code;
         }

@@ -17,18 +17,28 @@
 
 enum { RUNS_MAX = 1000000 };
 
-enum err_code place_runs_folder(struct str *out, struct err *err)
+static enum err_code add_data_folder(struct str *out, const char *name, struct err *err)
 {
     const char *data = getenv("XDG_DATA_HOME");
     const char *home = getenv("HOME");
     if (data && data[0] == '/') {
-        str_addf(out, "%s/drover/runs", data);
+        str_addf(out, "%s/drover/%s", data, name);
     } else if (home && home[0] == '/') {
-        str_addf(out, "%s/.local/share/drover/runs", home);
+        str_addf(out, "%s/.local/share/drover/%s", home, name);
     } else {
         return err_set(err, ERR_NOT_FOUND, "HOME is not set: say where with --state DIR");
     }
     return ERR_OK;
+}
+
+enum err_code place_runs_folder(struct str *out, struct err *err)
+{
+    return add_data_folder(out, "runs", err);
+}
+
+enum err_code place_server_folder(struct str *out, struct err *err)
+{
+    return add_data_folder(out, "server", err);
 }
 
 enum err_code place_create_run(const char *name, struct str *folder, struct err *err)

@@ -8,6 +8,9 @@
  *     FOLDER/checkpoints/EXPERIMENT/K/INDEX/            with checkpoint: true
  *     FOLDER/manifests/EXPERIMENT.PARAMETER/B           of files: parameters
  *
+ * A server has FOLDER/drover.db and lock, and below FOLDER/workflows/ID the rest for each workflow;
+ * besides api.url, admin.token, join.url, server.key, probe (gate_join.c) and nodes/.
+ *
  * Without --state each run has a folder of its own, RUNS/NAME-N, below the user's data folder.
  */
 #ifndef MASTER_PLACE_H
@@ -20,6 +23,9 @@
 
 /* XDG_DATA_HOME/drover/runs, else ~/.local/share/drover/runs. ERR_NOT_FOUND: no home. */
 MUST_USE enum err_code place_runs_folder(struct str *out, struct err *err);
+
+/* XDG_DATA_HOME/drover/server: the state of a server that was not told where. */
+MUST_USE enum err_code place_server_folder(struct str *out, struct err *err);
 
 /* Makes RUNS/NAME-N with the first N that is free; *folder gets its path. */
 MUST_USE enum err_code place_create_run(const char *name, struct str *folder, struct err *err);

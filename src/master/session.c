@@ -10,6 +10,7 @@
 #include "recipe/files.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,79 +18,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RECIPE_BYTES_MAX = YAML_BYTES_MAX, LOCK_WAIT_MS = 3000, ATTEMPT_TRIES = 100 };
-
-static const char document_name[] = "workflow/1";
-
-/* --- the recipe ------------------------------------------------------------------------------ */
-
-struct source { /* where a recipe's text comes from */
-    struct str text;
-    char *file;
-    char *folder;
-    char *sets; /* one --set a line */
-};
-
-static void source_release(struct source *source)
-{
-    str_release(&source->text);
-    free(source->file);
-    free(source->folder);
-    free(source->sets);
-}
-
-static enum err_code source_from_file(const struct session_options *options, struct source *out,
-                                      struct err *err)
-{
-    enum err_code code = io_read_file(options->recipe_file, RECIPE_BYTES_MAX, &out->text, err);
-    if (code != ERR_OK) {
-        return err_set(err, ERR_INVALID, "%s", err ? err->text : "cannot read the recipe");
-    }
-    out->folder = recipe_folder_of(options->recipe_file);
-    out->file = mem_strdup(options->recipe_file);
-    struct str sets = {0};
-    for (size_t i = 0; i < options->set_count; i++) {
-        if (strchr(options->sets[i], '\n')) {
-            str_release(&sets);
-            return err_set(err, ERR_INVALID, "--set: a line break in '%s'", options->sets[i]);
-        }
-        str_addf(&sets, "%s\n", options->sets[i]);
-    }
-    out->sets = str_take(&sets);
-    return ERR_OK;
-}
-
-static struct recipe *parse_source(const struct source *source, struct diag_list *diags)
-{
-    AUTO_FREE char *copy = mem_strdup(source->sets);
-    const char **sets = NULL;
-    size_t count = 0;
-    size_t cap = 0;
-    for (char *at = copy; *at;) {
-        char *end = strchr(at, '\n');
-        CHECK(end);
-        *end = '\0';
-        VEC_PUSH(sets, count, cap) = at;
-        at = end + 1;
-    }
-    diags->file = source->file;
-    struct recipe *recipe =
-        recipe_parse(source->file, str_text(&source->text), source->text.size, sets, count, diags);
-    free(sets);
-    return recipe;
-}
+enum { LOCK_WAIT_MS = 3000, ATTEMPT_TRIES = 100 };
 
 /* --- can this machine do it ------------------------------------------------------------------ */
 
 /* Whether this machine can ever run it all, asked of a core that is then thrown away. */
-static enum err_code check_needs(const struct session *session, const struct core_resources *node,
+static enum err_code check_needs(const struct flow *flow, const struct core_resources *node,
                                  struct err *err)
 {
     struct core *core = core_create();
     struct core_out out = {0};
     AUTO_STR struct str lack = {0};
-    spec_define(core, session->recipe, 0, session->ignore_hardware);
-    core_node_join(core, 0, node, 0, &out);
+    spec_define(core, 1, flow->recipe, 0, flow->ignore_hardware);
+    core_node_join(core, 0, &(struct core_node_spec){.capacity = *node}, 0, &out);
     int unmet = core_unmet_need(core, 1, &lack);
     core_out_release(&out);
     core_destroy(core);
@@ -98,58 +39,14 @@ static enum err_code check_needs(const struct session *session, const struct cor
     }
     return err_set(err, ERR_UNSUPPORTED,
                    "experiment '%s' needs %s; --ignore-hardware runs it anyway",
-                   session->recipe->experiments[unmet].name, str_text(&lack));
-}
-
-static enum err_code check_images(const struct session *session, struct err *err)
-{
-    for (size_t e = 0; e < session->recipe->experiment_count; e++) {
-        const struct experiment *experiment = &session->recipe->experiments[e];
-        if (experiment->image && !session->no_containers) {
-            return err_set(err, ERR_UNSUPPORTED,
-                           "experiment '%s' asks for image '%s', but there is no container "
-                           "runtime here that drover can use; --no-containers runs it in this "
-                           "machine's environment",
-                           experiment->name, experiment->image);
-        }
-    }
-    return ERR_OK;
-}
-
-void session_add_secret_path(const struct session *session, const struct env_entry *secret,
-                             struct str *out)
-{
-    if (secret->file[0] != '/') {
-        str_addf(out, "%s/", session->recipe_folder);
-    }
-    str_add(out, secret->file);
-}
-
-static enum err_code check_secrets(const struct session *session, struct err *err)
-{
-    for (size_t e = 0; e < session->recipe->experiment_count; e++) {
-        const struct experiment *experiment = &session->recipe->experiments[e];
-        for (size_t i = 0; i < experiment->secret_count; i++) {
-            const struct env_entry *secret = &experiment->secrets[i];
-            AUTO_STR struct str path = {0};
-            session_add_secret_path(session, secret, &path);
-            if (access(str_text(&path), R_OK) != 0) {
-                return err_set(err, ERR_INVALID, "secret %s of experiment '%s': %s: %s",
-                               secret->name, experiment->name, str_text(&path), strerror(errno));
-            }
-        }
-    }
-    return ERR_OK;
+                   flow->recipe->experiments[unmet].name, str_text(&lack));
 }
 
 static enum err_code check_machine(const struct session *session, const struct core_resources *node,
                                    struct err *err)
 {
-    enum err_code code = check_images(session, err);
-    if (code == ERR_OK) {
-        code = check_secrets(session, err);
-    }
-    return code == ERR_OK ? check_needs(session, node, err) : code;
+    enum err_code code = flow_check(session->flow, err);
+    return code == ERR_OK ? check_needs(session->flow, node, err) : code;
 }
 
 /* --- the log --------------------------------------------------------------------------------- */
@@ -206,34 +103,6 @@ static enum err_code load_core(struct store *store, struct core *core, struct er
 
 /* --- making and resuming ---------------------------------------------------------------------- */
 
-static void record(const struct session *session, const struct source *source, struct str *document)
-{
-    fields_add(document, "id", session->id, strlen(session->id));
-    fields_add(document, "recipe", str_text(&source->text), source->text.size);
-    fields_add(document, "file", source->file, strlen(source->file));
-    fields_add(document, "folder", source->folder, strlen(source->folder));
-    fields_add(document, "sets", source->sets, strlen(source->sets));
-    fields_add(document, "flat", session->recipe->flat, strlen(session->recipe->flat));
-    fields_add_u64(document, "seed", session->seed);
-    fields_add_u64(document, "ignore_hardware", session->ignore_hardware);
-    fields_add_u64(document, "no_containers", session->no_containers);
-    fields_add_u64(document, "created_ms", (uint64_t)session->created_ms);
-}
-
-static bool source_from_record(const struct str *document, struct source *out)
-{
-    const char *bytes = NULL;
-    size_t size = 0;
-    if (!fields_get(document, "recipe", &bytes, &size)) {
-        return false;
-    }
-    str_add_bytes(&out->text, bytes, size);
-    out->file = fields_get_text(document, "file");
-    out->folder = fields_get_text(document, "folder");
-    out->sets = fields_get_text(document, "sets");
-    return out->file && out->folder && out->sets;
-}
-
 /* Refuses a recipe that is not the recorded one. */
 static enum err_code compare_recipes(const struct str *document, const struct recipe *recipe,
                                      const struct session *session, struct str *difference,
@@ -271,21 +140,24 @@ static enum err_code open_store(const char *folder, enum store_access access,
 }
 
 /* Start-up calls are retried here, a bounded number of times; once running, the keeper retries. */
-static enum err_code put_document(struct store *store, const struct str *document, struct err *err)
+static enum err_code put_document(struct store *store, const char *name, const struct str *document,
+                                  struct err *err)
 {
     enum err_code code = ERR_IO;
     for (int i = 0; i < ATTEMPT_TRIES && (code == ERR_IO || code == ERR_QUOTA); i++) {
-        code = store->ops->doc_put(store, document_name, str_text(document), document->size, err);
+        code = store->ops->doc_put(store, name, str_text(document), document->size, err);
     }
     return code;
 }
 
-static enum err_code get_document(struct store *store, struct str *document, struct err *err)
+enum err_code session_get_document(struct session *session, const char *name, struct str *document,
+                                   struct err *err)
 {
+    struct store *store = session->store;
     enum err_code code = ERR_IO;
     for (int i = 0; i < ATTEMPT_TRIES && (code == ERR_IO || code == ERR_QUOTA); i++) {
         str_clear(document);
-        code = store->ops->doc_get(store, document_name, document, err);
+        code = store->ops->doc_get(store, name, document, err);
     }
     return code;
 }
@@ -296,75 +168,75 @@ static enum err_code load_with_patience(struct session *session, struct err *err
     for (int i = 0; i < ATTEMPT_TRIES && (code == ERR_IO || code == ERR_QUOTA); i++) {
         core_destroy(session->core);
         session->core = core_create();
-        spec_define(session->core, session->recipe, session->seed, session->ignore_hardware);
+        for (size_t w = 0; w < session->flow_count; w++) {
+            const struct flow *flow = session->flows[w];
+            spec_define(session->core, flow->number, flow->recipe, flow->seed,
+                        flow->ignore_hardware);
+        }
         code = load_core(session->store, session->core, err);
     }
     return code;
 }
 
-static bool read_record(struct session *session, const struct str *document, struct source *source)
+void session_add_flow(struct session *session, struct flow *flow)
 {
-    uint64_t created_ms = 0;
-    uint64_t ignore_hardware = 0;
-    uint64_t no_containers = 0;
-    session->id = fields_get_text(document, "id");
-    if (!session->id || !source_from_record(document, source) ||
-        !fields_get_u64(document, "seed", &session->seed) ||
-        !fields_get_u64(document, "ignore_hardware", &ignore_hardware) ||
-        !fields_get_u64(document, "no_containers", &no_containers) ||
-        !fields_get_u64(document, "created_ms", &created_ms)) {
-        return false;
-    }
-    session->created_ms = (int64_t)created_ms;
-    session->ignore_hardware = session->ignore_hardware || ignore_hardware;
-    session->no_containers = session->no_containers || no_containers;
-    session->recipe_folder = mem_strdup(source->folder);
-    return true;
+    CHECK(flow->number == session->flow_count + 1);
+    VEC_PUSH(session->flows, session->flow_count, session->flow_cap) = flow;
+    session->flow = flow;
 }
 
-/* The recorded workflow: recipe, seed, task counts (manifests are there) and log. */
-static enum err_code restore(struct session *session, const struct str *document, struct err *err)
+void session_document_name(uint32_t number, char out[SESSION_NAME_BYTES])
 {
-    struct source source = {0};
-    struct diag_list diags = {.file = "the recorded recipe"};
-    enum err_code code = ERR_OK;
-    if (!read_record(session, document, &source)) {
-        code =
-            err_set(err, ERR_CORRUPT, "%s: the record of the workflow is damaged", session->folder);
-    }
-    if (code == ERR_OK) {
-        session->recipe = parse_source(&source, &diags);
-        if (!session->recipe) {
-            code = err_set(err, ERR_CORRUPT, "%s: the recorded recipe no longer reads: %s",
-                           session->folder, diags.count ? diags.items[0].text : "?");
+    snprintf(out, SESSION_NAME_BYTES, "workflow/%" PRIu32, number);
+}
+
+/* Every recorded workflow: recipe, seed, task counts (manifests are there). ERR_NOT_FOUND: none. */
+static enum err_code restore_flows(struct session *session, struct err *err)
+{
+    for (;;) {
+        AUTO_STR struct str document = {0};
+        char name[SESSION_NAME_BYTES];
+        uint32_t number = (uint32_t)session->flow_count + 1;
+        session_document_name(number, name);
+        enum err_code code = session_get_document(session, name, &document, err);
+        if (code == ERR_NOT_FOUND) {
+            return number > 1 ? ERR_OK : ERR_NOT_FOUND;
         }
+        struct flow *flow = NULL;
+        if (code == ERR_OK) {
+            code = flow_restore(&document, number, session->folder, &flow, err);
+        }
+        if (code != ERR_OK) {
+            return code;
+        }
+        session_add_flow(session, flow);
     }
-    if (code == ERR_OK) {
-        code = files_expand(session->recipe, source.folder, session->folder, &diags, err);
-    }
-    if (code == ERR_OK) {
-        code = load_with_patience(session, err);
-    }
-    diag_release(&diags);
-    source_release(&source);
-    return code;
+}
+
+static void apply_options(struct session *session, const struct session_options *options)
+{
+    session->flow->ignore_hardware = session->flow->ignore_hardware || options->ignore_hardware;
+    session->flow->no_containers = session->flow->no_containers || options->no_containers;
 }
 
 /* The first writing on disk; everything was checked before. */
-static enum err_code make_new(struct session *session, const struct source *source,
+static enum err_code make_new(struct session *session, const struct flow_source *source,
                               struct diag_list *diags, struct err *err)
 {
-    enum err_code code = files_expand(session->recipe, source->folder, session->folder, diags, err);
+    struct flow *flow = session->flow;
+    enum err_code code = files_expand(flow->recipe, source->folder, session->folder, diags, err);
     if (code != ERR_OK) {
         return code;
     }
-    session->created_ms = clock_unix_ms();
+    flow->created_ms = clock_unix_ms();
     AUTO_STR struct str document = {0};
-    record(session, source, &document);
-    code = put_document(session->store, &document, err);
+    char name[SESSION_NAME_BYTES];
+    flow_record(flow, source, &document);
+    session_document_name(flow->number, name);
+    code = put_document(session->store, name, &document, err);
     if (code == ERR_OK) {
         session->core = core_create();
-        spec_define(session->core, session->recipe, session->seed, session->ignore_hardware);
+        spec_define(session->core, flow->number, flow->recipe, flow->seed, flow->ignore_hardware);
     }
     return code;
 }
@@ -416,6 +288,18 @@ static enum err_code choose_folder(const struct session_options *options, struct
     return ERR_OK;
 }
 
+/* Nothing is known of the run's recipe but what was recorded. */
+static enum err_code compare_recorded(struct session *session, const struct recipe *given,
+                                      const struct session_options *options, struct err *err)
+{
+    AUTO_STR struct str document = {0};
+    char name[SESSION_NAME_BYTES];
+    session_document_name(1, name);
+    enum err_code code = session_get_document(session, name, &document, err);
+    return code == ERR_OK ? compare_recipes(&document, given, session, options->difference, err)
+                          : code;
+}
+
 static enum err_code open_existing(const struct session_options *options, struct session *session,
                                    const struct recipe *given, const char *given_folder,
                                    struct err *err)
@@ -424,52 +308,65 @@ static enum err_code open_existing(const struct session_options *options, struct
     if (code == ERR_OK) {
         code = open_store(session->folder, STORE_WRITE, options->faults, &session->store, err);
     }
-    AUTO_STR struct str document = {0};
-    if (code == ERR_OK) {
-        code = get_document(session->store, &document, err);
-    }
     if (code == ERR_OK && given) {
-        code = compare_recipes(&document, given, session, options->difference, err);
+        code = compare_recorded(session, given, options, err);
     }
     if (code == ERR_OK) {
         session->resumed = true;
-        code = restore(session, &document, err);
+        code = restore_flows(session, err);
     }
-    if (code == ERR_OK && options->seed && *options->seed != session->seed) {
+    if (code == ERR_OK && (session->flow_count > 1 || session->flow->has_own_folder)) {
+        code = err_set(err, ERR_INVALID,
+                       "%s belongs to a server: drover serve --state %s, then drover submit",
+                       session->folder, session->folder);
+    }
+    if (code == ERR_OK) {
+        apply_options(session, options);
+        code = load_with_patience(session, err);
+    }
+    if (code == ERR_OK && options->seed && *options->seed != session->flow->seed) {
         code = err_set(err, ERR_INVALID,
                        "%s was begun with seed %llu; take another --state for another seed",
-                       session->folder, (unsigned long long)session->seed);
+                       session->folder, (unsigned long long)session->flow->seed);
     }
     if (code == ERR_OK && given_folder) { /* the recipe may have moved with its folder */
-        free(session->recipe_folder);
-        session->recipe_folder = mem_strdup(given_folder);
+        free(session->flow->recipe_folder);
+        session->flow->recipe_folder = mem_strdup(given_folder);
     }
     return code == ERR_OK ? check_machine(session, options->node, err) : code;
 }
 
-static enum err_code open_new(const struct session_options *options, struct session *session,
-                              const struct source *source, struct diag_list *diags, struct err *err)
+static enum err_code take_new_folder(struct session *session, struct err *err)
 {
+    bool strange = false;
+    enum err_code code = place_lock(session->folder, LOCK_WAIT_MS, &session->lock_fd, err);
+    if (code == ERR_OK && place_has_state(session->folder, &strange)) {
+        /* it was empty when we looked; to write our record over the other's would give its
+         * results another seed */
+        code = err_set(err, ERR_EXISTS, "%s: another drover has just begun there", session->folder);
+    }
+    return code;
+}
+
+static enum err_code open_new(const struct session_options *options, struct session *session,
+                              const struct flow_source *source, struct diag_list *diags,
+                              struct err *err)
+{
+    struct flow *flow = session->flow;
     enum err_code code = ERR_OK;
     if (!session->folder) {
         AUTO_STR struct str folder = {0};
-        code = place_create_run(session->recipe->name, &folder, err);
+        code = place_create_run(flow->recipe->name, &folder, err);
         session->folder = str_take(&folder);
         const char *slash = strrchr(session->folder, '/');
-        session->id = mem_strdup(slash ? slash + 1 : session->folder);
+        flow->id = mem_strdup(slash ? slash + 1 : session->folder);
     } else {
         code = io_make_dirs(session->folder, err);
-        session->id = mem_strdup(session->recipe->name);
+        flow->id = mem_strdup(flow->recipe->name);
     }
+    flow->folder = mem_strdup(session->folder);
     if (code == ERR_OK && session->lock_fd < 0) {
-        bool strange = false;
-        code = place_lock(session->folder, LOCK_WAIT_MS, &session->lock_fd, err);
-        if (code == ERR_OK && place_has_state(session->folder, &strange)) {
-            /* it was empty when we looked; to write our record over the other's would give its
-             * results another seed */
-            code = err_set(err, ERR_EXISTS, "%s: another drover has just begun there",
-                           session->folder);
-        }
+        code = take_new_folder(session, err);
     }
     if (code == ERR_OK && !session->store) {
         code = open_store(session->folder, STORE_WRITE, options->faults, &session->store, err);
@@ -478,10 +375,10 @@ static enum err_code open_new(const struct session_options *options, struct sess
 }
 
 static enum err_code open_given(const struct session_options *options, struct session *session,
-                                const struct source *source, bool exists, struct diag_list *diags,
-                                struct err *err)
+                                const struct flow_source *source, bool exists,
+                                struct diag_list *diags, struct err *err)
 {
-    struct recipe *recipe = parse_source(source, diags);
+    struct recipe *recipe = flow_parse(source, diags);
     diags->file = options->recipe_file; /* outlives the source */
     if (!recipe) {
         return err_set(err, ERR_INVALID, "%s: the recipe has mistakes", source->file);
@@ -493,11 +390,20 @@ static enum err_code open_given(const struct session_options *options, struct se
         return code;
     }
     /* nothing there, or killed before anything was recorded */
-    session->recipe = recipe;
-    session->seed = options->seed      ? *options->seed
-                    : recipe->has_seed ? recipe->seed
-                                       : rng_seed_from_system() >> 11;
-    session->recipe_folder = mem_strdup(source->folder);
+    struct flow *flow = mem_alloc(sizeof *flow);
+    *flow = (struct flow){.number = 1,
+                          .recipe = recipe,
+                          .recipe_folder = mem_strdup(source->folder),
+                          .code = mem_strdup(""),
+                          .key = mem_strdup(""),
+                          .owner = mem_strdup(""),
+                          .ignore_hardware = options->ignore_hardware,
+                          .no_containers = options->no_containers};
+    flow->seed = options->seed      ? *options->seed
+                 : recipe->has_seed ? recipe->seed
+                                    : rng_seed_from_system() >> 11;
+    session_add_flow(session, flow);
+    session->resumed = false;
     code = files_expand(recipe, source->folder, NULL, diags, err);
     if (code == ERR_OK) {
         code = check_machine(session, options->node, err);
@@ -506,12 +412,10 @@ static enum err_code open_given(const struct session_options *options, struct se
 }
 
 static enum err_code open_from_source(const struct session_options *options,
-                                      const struct source *source, struct session *out,
+                                      const struct flow_source *source, struct session *out,
                                       struct diag_list *diags, struct err *err)
 {
-    *out = (struct session){.lock_fd = -1,
-                            .ignore_hardware = options->ignore_hardware,
-                            .no_containers = options->no_containers};
+    *out = (struct session){.lock_fd = -1};
     bool exists = false;
     enum err_code code = choose_folder(options, out, &exists, err);
     if (code == ERR_OK) {
@@ -528,10 +432,11 @@ enum err_code session_open(const struct session_options *options, struct session
                            struct diag_list *diags, struct err *err)
 {
     *out = (struct session){.lock_fd = -1};
-    struct source source = {0};
+    struct flow_source source = {0};
     enum err_code code = ERR_OK;
     if (options->recipe_file) {
-        code = source_from_file(options, &source, err);
+        code = flow_source_from_file(options->recipe_file, options->sets, options->set_count,
+                                     &source, err);
     }
     if (code == ERR_OK) {
         code = open_from_source(options, &source, out, diags, err);
@@ -541,25 +446,69 @@ enum err_code session_open(const struct session_options *options, struct session
         diag_release(diags);
         code = open_from_source(options, &source, out, diags, err);
     }
-    source_release(&source);
+    flow_source_release(&source);
+    return code;
+}
+
+enum err_code session_serve(const char *state, const struct store_faults *faults,
+                            struct session *out, struct err *err)
+{
+    *out = (struct session){.lock_fd = -1};
+    bool exists = false;
+    struct session_options options = {.state = state};
+    enum err_code code = choose_folder(&options, out, &exists, err);
+    if (code == ERR_OK) {
+        code = io_make_dirs(out->folder, err);
+    }
+    if (code == ERR_OK) {
+        code = place_lock(out->folder, LOCK_WAIT_MS, &out->lock_fd, err);
+    }
+    if (code == ERR_OK) {
+        code = open_store(out->folder, STORE_WRITE, faults, &out->store, err);
+    }
+    if (code == ERR_OK) {
+        code = restore_flows(out, err);
+        code = code == ERR_NOT_FOUND ? ERR_OK : code;
+    }
+    if (code == ERR_OK && out->flow && !out->flow->has_own_folder) {
+        code = err_set(err, ERR_INVALID,
+                       "%s holds a run, not a server's state: give another --state", out->folder);
+    }
+    if (code == ERR_OK) {
+        out->resumed = exists;
+        code = load_with_patience(out, err);
+    }
+    if (code != ERR_OK) {
+        session_release(out);
+    }
     return code;
 }
 
 enum err_code session_read(const char *folder, struct session *out, struct err *err)
 {
     *out = (struct session){.lock_fd = -1, .folder = mem_strdup(folder), .resumed = true};
-    AUTO_STR struct str document = {0};
     enum err_code code = open_store(folder, STORE_READ, NULL, &out->store, err);
     if (code == ERR_OK) {
-        code = get_document(out->store, &document, err);
+        code = restore_flows(out, err);
     }
     if (code == ERR_OK) {
-        code = restore(out, &document, err);
+        code = load_with_patience(out, err);
     }
     if (code != ERR_OK) {
         session_release(out);
     }
     return code;
+}
+
+bool session_select(struct session *session, const char *id)
+{
+    for (size_t i = session->flow_count; i-- > 0;) {
+        if (!id || id[0] == '\0' || strcmp(session->flows[i]->id, id) == 0) {
+            session->flow = session->flows[i];
+            return true;
+        }
+    }
+    return false;
 }
 
 void session_release(struct session *session)
@@ -568,12 +517,13 @@ void session_release(struct session *session)
         session->store->ops->close(session->store);
     }
     core_destroy(session->core);
-    recipe_destroy(session->recipe);
+    for (size_t i = 0; i < session->flow_count; i++) {
+        flow_destroy(session->flows[i]);
+    }
+    free(session->flows);
     if (session->lock_fd >= 0) {
         close(session->lock_fd);
     }
     free(session->folder);
-    free(session->id);
-    free(session->recipe_folder);
     *session = (struct session){.lock_fd = -1};
 }

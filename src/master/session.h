@@ -1,4 +1,4 @@
-/* session.h - a workflow in its state folder: made, resumed, or only looked at.
+/* session.h - the workflows of a state folder: made, resumed, or only looked at.
  *
  * Opening for writing checks everything that can be wrong before anything is changed on disk; a new
  * folder is made last. Resuming replays the log into a core; a recipe that differs from the one
@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "core/core.h"
-#include "recipe/recipe.h"
+#include "master/flow.h"
 #include "store/store.h"
 
 #include <stdbool.h>
@@ -29,16 +29,13 @@ struct session_options {
 };
 
 struct session {
-    char *folder; /* absolute */
-    char *id;     /* the workflow's: the folder's last part */
-    char *recipe_folder;
-    struct recipe *recipe;
-    uint64_t seed;
+    char *folder;        /* absolute */
+    struct flow **flows; /* workflow n is flows[n - 1]; they stay where they are */
+    size_t flow_count;
+    size_t flow_cap;
+    struct flow *flow; /* the newest, or the one selected; a run's only one; NULL: none */
     bool resumed;
-    bool ignore_hardware;
-    bool no_containers;
-    int64_t created_ms;
-    struct core *core;   /* workflow 1 defined and what is logged applied */
+    struct core *core;   /* the flows defined and what is logged applied */
     struct store *store; /* the owner may take it (set to NULL) */
     int lock_fd;
 };
@@ -51,9 +48,22 @@ MUST_USE enum err_code session_open(const struct session_options *options, struc
 /* Read-only, also while another process writes. */
 MUST_USE enum err_code session_read(const char *folder, struct session *out, struct err *err);
 
-/* Where a secret's file is: as the recipe names it, relative to its folder. */
-void session_add_secret_path(const struct session *session, const struct env_entry *secret,
-                             struct str *out);
+/* Opens or makes the state of a server: any number of workflows, none to begin with. */
+MUST_USE enum err_code session_serve(const char *state, const struct store_faults *faults,
+                                     struct session *out, struct err *err);
+
+/* Makes `flow` the workflow of that id, NULL or "" for the newest; false: there is none. */
+bool session_select(struct session *session, const char *id);
+
+/* Adds the next flow (its number says so); it is the session's from now on. */
+void session_add_flow(struct session *session, struct flow *flow);
+
+enum { SESSION_NAME_BYTES = 32 };
+/* What the store calls a workflow's document. */
+void session_document_name(uint32_t number, char out[SESSION_NAME_BYTES]);
+/* While the session still has its store. */
+MUST_USE enum err_code session_get_document(struct session *session, const char *name,
+                                            struct str *document, struct err *err);
 
 void session_release(struct session *session);
 

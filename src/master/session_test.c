@@ -68,9 +68,9 @@ static enum err_code open_state(struct session *session, struct str *difference,
 static void log_one_result(struct session *session, uint32_t *attempt)
 {
     struct core_out out = {0};
-    core_begin_term(session->core, 1000, &out);
+    core_begin_term(session->core, CORE_NODES_GONE, 1000, &out);
     core_submit(session->core, 1, 1000, &out);
-    core_node_join(session->core, 0, &machine, 1000, &out);
+    core_node_join(session->core, 0, &(struct core_node_spec){.capacity = machine}, 1000, &out);
     struct core_attempt id = {0};
     for (size_t i = 0; i < out.effect_count && id.workflow == 0; i++) {
         if (out.effects[i].kind == EFFECT_START) {
@@ -101,8 +101,8 @@ static void test_a_session_is_made_and_resumed(void **state)
     write_recipe(recipe_text);
     assert_int_equal(open_state(&session, NULL, &err), ERR_OK);
     assert_false(session.resumed);
-    assert_int_equal(session.seed, 5);
-    assert_string_equal(session.id, "r");
+    assert_int_equal(session.flow->seed, 5);
+    assert_string_equal(session.flow->id, "r");
     log_one_result(&session, &attempt);
     session_release(&session);
 
@@ -191,7 +191,7 @@ static void test_another_seed_for_the_same_state_is_refused(void **state)
                                       .seed = &seed};
     write_recipe(recipe_text);
     assert_int_equal(session_open(&options, &session, &diags, &err), ERR_OK);
-    assert_int_equal(session.seed, 6);
+    assert_int_equal(session.flow->seed, 6);
     session_release(&session);
     seed = 7;
     assert_int_equal(session_open(&options, &session, &diags, &err), ERR_INVALID);
@@ -240,7 +240,7 @@ static void test_links_follow_the_facts(void **state)
     assert_int_equal(symlink("nowhere", in_folder("state/outputs/one/0")), 0);
     assert_int_equal(symlink("../../attempts/one/0/2.1", in_folder("state/outputs/one/2")), 0);
     assert_int_equal(open_state(&session, NULL, &err), ERR_OK);
-    assert_int_equal(outputs_repair(&session, &err), ERR_OK);
+    assert_int_equal(outputs_repair(session.core, session.flow, OUTPUTS_ALONE, &err), ERR_OK);
     session_release(&session);
     assert_int_equal(access(in_folder("state/outputs/one/0/."), F_OK), 0);
     assert_int_equal(access(in_folder("state/attempts/one/0/0.1"), F_OK), 0);

@@ -12,12 +12,27 @@
 
 /* --- paths ----------------------------------------------------------------------------------- */
 
-/* WORK/KIND/EXPERIMENT/K, K being the task's thousand: no folder grows without bound. */
-void attempt_folder(const struct agent *agent, const Drover__Run *run, const char *kind,
+static void add_root(const struct agent *agent, const struct attempt *attempt, struct str *out)
+{
+    const Drover__Run *run = attempt->run;
+    if (attempt->is_remote) {
+        str_add(out, agent->options->work_folder);
+        str_add(out, "/workflows/");
+        str_add(out, run->workflow_id);
+    } else if (run->root.len > 0) {
+        str_add_bytes(out, run->root.data, run->root.len);
+    } else {
+        str_add(out, agent->options->work_folder);
+    }
+}
+
+/* ROOT/KIND/EXPERIMENT/K, K being the task's thousand: no folder grows without bound. */
+void attempt_folder(const struct agent *agent, const struct attempt *attempt, const char *kind,
                     struct str *out)
 {
+    const Drover__Run *run = attempt->run;
     str_clear(out);
-    str_add(out, agent->options->work_folder);
+    add_root(agent, attempt, out);
     str_add_char(out, '/');
     str_add(out, kind);
     str_add_char(out, '/');
@@ -46,25 +61,55 @@ void attempt_add_name(const Drover__Run *run, struct str *out)
     str_add_u64(out, run->id->attempt);
 }
 
-static enum err_code prepare_log(struct agent *agent, const Drover__Run *run, struct err *err)
+/* Remote, each log has a name of its own: whoever still reads one never meets another's text. */
+void attempt_add_log(const struct agent *agent, const struct attempt *attempt, struct str *out)
+{
+    str_add(out, agent->options->work_folder);
+    str_add(out, "/slots/logs/");
+    str_add_u64(out, attempt->serial);
+    str_add(out, ".log");
+}
+
+static enum err_code prepare_log(struct agent *agent, const struct attempt *attempt,
+                                 struct err *err)
 {
     struct str *path = &agent->log_path;
-    attempt_folder(agent, run, "logs", path);
+    if (attempt->is_remote) {
+        str_clear(path);
+        str_add(path, agent->options->work_folder);
+        str_add(path, "/slots/logs");
+    } else {
+        attempt_folder(agent, attempt, "logs", path);
+    }
     enum err_code code = attempt_make_folder(&agent->log_folder, path, err);
     if (code != ERR_OK) {
         return code;
     }
-    attempt_add_name(run, path);
-    str_add(path, ".log");
+    if (attempt->is_remote) {
+        str_clear(path);
+        attempt_add_log(agent, attempt, path);
+    } else {
+        attempt_add_name(attempt->run, path);
+        str_add(path, ".log");
+    }
     return path->size < PATH_MAX ? ERR_OK : err_set(err, ERR_RANGE, "log: the path is too long");
 }
 
-static enum err_code prepare_checkpoint(struct agent *agent, const Drover__Run *run,
+void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt, struct str *out)
+{
+    attempt_folder(agent, attempt, "checkpoints", out);
+    if (attempt->is_remote) {
+        attempt_add_name(attempt->run, out);
+        return;
+    }
+    str_add_char(out, '/');
+    str_add_u64(out, attempt->run->id->task);
+}
+
+static enum err_code prepare_checkpoint(struct agent *agent, const struct attempt *attempt,
                                         struct err *err)
 {
-    attempt_folder(agent, run, "checkpoints", &agent->other_path);
-    str_add_char(&agent->other_path, '/');
-    str_add_u64(&agent->other_path, run->id->task);
+    attempt_checkpoint(agent, attempt, &agent->other_path);
     return io_make_dirs(str_text(&agent->other_path), err);
 }
 
@@ -110,19 +155,66 @@ static struct agent_slot *take_slot(struct agent *agent)
     return slot;
 }
 
+void attempt_move(struct attempt *attempt, struct attempt_list *to)
+{
+    TAILQ_REMOVE(attempt->list, attempt, link);
+    TAILQ_INSERT_TAIL(to, attempt, link);
+    attempt->list = to;
+}
+
 /* --- starting -------------------------------------------------------------------------------- */
 
-void attempt_add(struct agent *agent, Drover__Run *run)
+/* What wire.h leaves to us: whether there is a folder for its files at all. */
+static enum err_code check_places(const struct attempt *attempt, struct err *err)
 {
-    struct attempt *attempt = mem_alloc(sizeof *attempt);
-    attempt->run = run;
-    drover__ended__init(&attempt->ended);
-    TAILQ_INSERT_TAIL(&agent->queued, attempt, link);
+    const Drover__Run *run = attempt->run;
+    if (attempt->is_remote && run->workflow_id[0] == '\0') {
+        return err_set(err, ERR_INVALID, "the workflow has no id to name a folder after");
+    }
+    if (run->root.len > 0 && run->root.data[0] != '/') {
+        return err_set(err, ERR_INVALID, "the workflow's folder is not an absolute path");
+    }
+    return ERR_OK;
+}
+
+static struct attempt *find(struct attempt_list *list, const Drover__Attempt *id);
+
+/* The same attempt twice would share its files with itself. */
+static bool is_known(struct agent *agent, const Drover__Attempt *id)
+{
+    return find(&agent->fetching, id) || find(&agent->queued, id) || find(&agent->running, id) ||
+           find(&agent->delivering, id) || find(&agent->ended, id);
+}
+
+static void judge_new(struct agent *agent, struct attempt *attempt)
+{
     struct err err = {0};
     if (agent->is_stopping) {
         attempt_end(agent, attempt, DROVER__OUTCOME__OUTCOME_KILLED, "the node is stopping");
-    } else if (room_check(agent, run, &err) != ERR_OK) {
+    } else if (room_check(agent, attempt->run, &err) != ERR_OK ||
+               check_places(attempt, &err) != ERR_OK ||
+               haul_before(agent, attempt, &err) != ERR_OK) {
         attempt_end(agent, attempt, DROVER__OUTCOME__OUTCOME_NOT_STARTED, err.text);
+    }
+}
+
+void attempt_add(struct agent *agent, Drover__Run *run)
+{
+    bool is_joined = agent->options->join != NULL;
+    if (is_joined && !run->message_only && is_known(agent, run->id)) {
+        drover__run__free_unpacked(run, NULL);
+        return;
+    }
+    struct attempt *attempt = mem_alloc(sizeof *attempt);
+    attempt->run = run;
+    attempt->is_remote = is_joined && !(agent->is_shared && run->root.len > 0);
+    drover__ended__init(&attempt->ended);
+    attempt->list = &agent->queued;
+    TAILQ_INSERT_TAIL(attempt->list, attempt, link);
+    if (run->message_only) {
+        attempt_end(agent, attempt, DROVER__OUTCOME__OUTCOME_EXITED, NULL);
+    } else {
+        judge_new(agent, attempt);
     }
 }
 
@@ -130,9 +222,9 @@ static enum err_code launch(struct agent *agent, struct attempt *attempt, struct
                             struct err *err)
 {
     const Drover__Run *run = attempt->run;
-    enum err_code code = prepare_log(agent, run, err);
+    enum err_code code = prepare_log(agent, attempt, err);
     if (code == ERR_OK && run->checkpoint) {
-        code = prepare_checkpoint(agent, run, err);
+        code = prepare_checkpoint(agent, attempt, err);
     }
     if (code != ERR_OK) {
         return code;
@@ -142,9 +234,16 @@ static enum err_code launch(struct agent *agent, struct attempt *attempt, struct
         .serial = attempt->serial,
         .output = slot->output.path,
         .checkpoint = run->checkpoint ? str_text(&agent->other_path) : NULL,
+        .code = attempt->code ? attempt->code->folder : NULL,
         .log = str_text(&agent->log_path),
         .gpus = room_list_gpus(agent, attempt),
     };
+    if (run->n_inputs > 0) {
+        str_clear(&agent->inputs_path);
+        add_root(agent, attempt, &agent->inputs_path);
+        str_add(&agent->inputs_path, "/outputs");
+        place.inputs = str_text(&agent->inputs_path);
+    }
     code = launch_build(&agent->launcher, run, &place, err);
     if (code == ERR_OK) {
         cgroup_slot_limit(&agent->cgroup, &slot->cgroup, run->memory_bytes);
@@ -193,10 +292,10 @@ static bool start(struct agent *agent, struct attempt *attempt)
     attempt->slot = slot;
     slot->attempt = attempt;
     agent->running_count++;
-    TAILQ_REMOVE(&agent->queued, attempt, link);
-    TAILQ_INSERT_TAIL(&agent->running, attempt, link);
+    attempt_move(attempt, &agent->running);
     TAILQ_INSERT_TAIL(&agent->fresh, attempt, fresh_link);
     attempt->is_fresh = true;
+    haul_begin(agent, attempt);
     return true;
 }
 
@@ -227,14 +326,21 @@ static struct attempt *find(struct attempt_list *list, const Drover__Attempt *id
     return NULL;
 }
 
+static void kill_running(struct agent *agent, struct attempt *attempt, int64_t grace_ms)
+{
+    slot_kill(&attempt->slot->slot, attempt->serial, grace_ms);
+    haul_hurry(agent, attempt);
+}
+
 void attempt_kill(struct agent *agent, const Drover__Attempt *id, int64_t grace_ms)
 {
     struct attempt *attempt = find(&agent->running, id);
     if (attempt) {
-        slot_kill(&attempt->slot->slot, attempt->serial, grace_ms);
+        kill_running(agent, attempt, grace_ms);
         return;
     }
     attempt = find(&agent->queued, id);
+    attempt = attempt ? attempt : find(&agent->fetching, id);
     if (attempt) {
         attempt_end(agent, attempt, DROVER__OUTCOME__OUTCOME_KILLED, NULL);
     }
@@ -243,20 +349,36 @@ void attempt_kill(struct agent *agent, const Drover__Attempt *id, int64_t grace_
 void attempt_kill_all(struct agent *agent, int64_t grace_ms)
 {
     struct attempt *attempt = NULL;
-    while ((attempt = TAILQ_FIRST(&agent->queued)) != NULL) {
+    while ((attempt = TAILQ_FIRST(&agent->queued)) != NULL ||
+           (attempt = TAILQ_FIRST(&agent->fetching)) != NULL) {
         attempt_end(agent, attempt, DROVER__OUTCOME__OUTCOME_KILLED, NULL);
     }
     TAILQ_FOREACH(attempt, &agent->running, link)
     {
-        slot_kill(&attempt->slot->slot, attempt->serial, grace_ms);
+        kill_running(agent, attempt, grace_ms);
     }
 }
 
 static void free_attempt(struct attempt *attempt)
 {
     drover__run__free_unpacked(attempt->run, NULL);
+    free(attempt->ended.log.data);
     free(attempt->detail);
     free(attempt);
+}
+
+static void throw_away(struct agent *agent, const struct attempt *attempt, bool accepted)
+{
+    struct str *path = &agent->other_path;
+    if (attempt->has_kept_output && (attempt->is_remote || !accepted)) {
+        attempt_folder(agent, attempt, "attempts", path);
+        attempt_add_name(attempt->run, path);
+        (void)!trash_take(&agent->trash, str_text(path));
+    }
+    if (attempt->is_remote && attempt->run->checkpoint) {
+        attempt_checkpoint(agent, attempt, path);
+        (void)!trash_take(&agent->trash, str_text(path));
+    }
 }
 
 void attempt_settle(struct agent *agent, const Drover__Attempt *id, bool accepted)
@@ -265,13 +387,28 @@ void attempt_settle(struct agent *agent, const Drover__Attempt *id, bool accepte
     if (!attempt) {
         return;
     }
-    if (attempt->ended.has_output && !accepted) {
-        attempt_folder(agent, attempt->run, "attempts", &agent->other_path);
-        attempt_add_name(attempt->run, &agent->other_path);
-        (void)!trash_take(&agent->trash, str_text(&agent->other_path));
-    }
+    throw_away(agent, attempt, accepted);
+    attempt_take_unsent(agent, attempt);
+    haul_forget(agent, attempt);
     TAILQ_REMOVE(&agent->ended, attempt, link);
     free_attempt(attempt);
+}
+
+void attempt_report_again(struct agent *agent)
+{
+    struct attempt *attempt = NULL;
+    TAILQ_FOREACH(attempt, &agent->ended, link)
+    {
+        attempt_take_unsent(agent, attempt); /* so that they are in order */
+        attempt_add_unsent(agent, attempt);
+    }
+    TAILQ_FOREACH(attempt, &agent->running, link)
+    {
+        if (!attempt->is_fresh) {
+            TAILQ_INSERT_TAIL(&agent->fresh, attempt, fresh_link);
+            attempt->is_fresh = true;
+        }
+    }
 }
 
 void attempt_free_list(struct attempt_list *list)

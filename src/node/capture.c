@@ -27,12 +27,10 @@ void capture_begin(struct capture *capture, const char *path, uint64_t limit_byt
     capture->older_bytes = 0;
     capture->total_bytes = 0;
     capture->dropped_bytes = 0;
-    capture->fd = open_new(path);
-    if (capture->fd < 0 && errno == EEXIST) { /* of an attempt before a crash */
-        unlink(path);
-        unlink(capture->older_path);
-        capture->fd = open_new(path);
-    }
+    capture->fd = -1;
+    capture->is_missing = false;
+    unlink(path); /* of an attempt before a crash */
+    unlink(capture->older_path);
 }
 
 static void rotate(struct capture *capture)
@@ -72,6 +70,10 @@ static size_t write_some(struct capture *capture, const char *bytes, size_t size
 
 void capture_add(struct capture *capture, const char *bytes, size_t size)
 {
+    if (capture->fd < 0 && capture->total_bytes == 0) {
+        capture->fd = open_new(capture->path);
+        capture->is_missing = capture->fd < 0;
+    }
     capture->total_bytes += size;
     while (size > 0) {
         size_t wrote = write_some(capture, bytes, size);

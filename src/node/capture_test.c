@@ -44,12 +44,25 @@ static void assert_holds(const char *file, const char *expected)
     assert_string_equal(str_text(&text), expected);
 }
 
-static void test_a_log_exists_even_if_nothing_is_printed(void **state)
+static void test_a_log_is_made_when_something_is_printed(void **state)
 {
     (void)state;
     capture_begin(&capture, path, 0);
+    assert_int_equal(access(path, F_OK), -1);
+    capture_add(&capture, "now", 3);
+    assert_holds(path, "now");
     capture_end(&capture);
-    assert_holds(path, "");
+    assert_int_equal(access(older, F_OK), -1);
+}
+
+static void test_logs_of_an_earlier_life_are_gone_even_if_nothing_is_printed(void **state)
+{
+    (void)state;
+    assert_int_equal(io_replace_file(path, "old", 3, 0644, NULL), ERR_OK);
+    assert_int_equal(io_replace_file(older, "older", 5, 0644, NULL), ERR_OK);
+    capture_begin(&capture, path, 0);
+    capture_end(&capture);
+    assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(access(older, F_OK), -1);
 }
 
@@ -87,7 +100,8 @@ static void test_what_is_kept_is_the_end_and_the_rest_is_counted(void **state)
         }
         capture_end(&capture);
         (void)!io_read_file(older, 1 << 24, &kept, NULL);
-        assert_int_equal(io_read_file(path, 1 << 24, &kept, NULL), ERR_OK);
+        enum err_code code = io_read_file(path, 1 << 24, &kept, NULL);
+        assert_int_equal(code, all.size > 0 ? ERR_OK : ERR_NOT_FOUND);
         assert_true(kept.size <= limit);
         assert_int_equal(capture.total_bytes, all.size);
         assert_int_equal(capture.dropped_bytes, all.size - kept.size);
@@ -133,7 +147,8 @@ static void test_a_disk_that_is_full_drops_and_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FOLDER(test_a_log_exists_even_if_nothing_is_printed),
+        WITH_FOLDER(test_a_log_is_made_when_something_is_printed),
+        WITH_FOLDER(test_logs_of_an_earlier_life_are_gone_even_if_nothing_is_printed),
         WITH_FOLDER(test_logs_of_an_earlier_life_are_replaced),
         WITH_FOLDER(test_what_is_kept_is_the_end_and_the_rest_is_counted),
         WITH_FOLDER(test_a_missing_folder_drops_and_counts),

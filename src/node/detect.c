@@ -1,9 +1,9 @@
 #include "node/detect.h"
 #include "node/node.h"
+#include "node/nvml.h"
 #include "wire/wire.h"
 
 #include <ctype.h>
-#include <dlfcn.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,8 +13,6 @@
 #include <unistd.h>
 
 /* --- GPUs ------------------------------------------------------------------------------------ */
-
-enum { GPU_NAME_BYTES = 96 };
 
 static bool is_word(const char *word, size_t size, const char *const *list, size_t count)
 {
@@ -66,32 +64,15 @@ void detect_gpu_kind(const char *name, char *out, size_t out_size)
     }
 }
 
-/* NVIDIA's library is there exactly where its driver is, and is asked at run time only. */
 static void detect_gpus(struct node_capacity *out)
 {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        return;
+    struct nvml *nvml = nvml_open(NULL);
+    char name[NVML_NAME_BYTES] = "";
+    if (nvml && nvml_name(nvml, 0, name)) {
+        out->gpus = nvml_count(nvml);
+        detect_gpu_kind(name, out->gpu_kind, sizeof out->gpu_kind);
     }
-    int (*init)(void) = (int (*)(void))dlsym(library, "nvmlInit_v2");
-    int (*stop)(void) = (int (*)(void))dlsym(library, "nvmlShutdown");
-    int (*get_count)(unsigned *) = (int (*)(unsigned *))dlsym(library, "nvmlDeviceGetCount_v2");
-    int (*get_handle)(unsigned, void **) =
-        (int (*)(unsigned, void **))dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
-    int (*get_name)(void *, char *, unsigned) =
-        (int (*)(void *, char *, unsigned))dlsym(library, "nvmlDeviceGetName");
-    if (init && stop && get_count && get_handle && get_name && init() == 0) {
-        unsigned count = 0;
-        void *device = NULL;
-        char name[GPU_NAME_BYTES] = "";
-        if (get_count(&count) == 0 && count > 0 && get_handle(0, &device) == 0 &&
-            get_name(device, name, sizeof name) == 0) {
-            out->gpus = count;
-            detect_gpu_kind(name, out->gpu_kind, sizeof out->gpu_kind);
-        }
-        stop();
-    }
-    dlclose(library);
+    nvml_close(nvml);
 }
 
 /* --- the rest -------------------------------------------------------------------------------- */

@@ -34,20 +34,33 @@ void attempt_free_slot(struct agent *agent, struct agent_slot *slot)
 
 /* --- ending ---------------------------------------------------------------------------------- */
 
-/* Moves it to the ended ones and queues the report. */
-static void report(struct agent *agent, struct attempt *attempt, struct attempt_list *from)
+void attempt_add_unsent(struct agent *agent, struct attempt *attempt)
 {
-    TAILQ_REMOVE(from, attempt, link);
-    TAILQ_INSERT_TAIL(&agent->ended, attempt, link);
+    if (agent->unsent_count == 0) {
+        agent->unsent_since_ms = clock_mono_ms();
+    }
+    TAILQ_INSERT_TAIL(&agent->unsent, attempt, unsent_link);
+    attempt->is_unsent = true;
+    agent->unsent_count++;
+}
+
+void attempt_take_unsent(struct agent *agent, struct attempt *attempt)
+{
+    if (attempt->is_unsent) {
+        TAILQ_REMOVE(&agent->unsent, attempt, unsent_link);
+        attempt->is_unsent = false;
+        agent->unsent_count--;
+    }
+}
+
+void attempt_report(struct agent *agent, struct attempt *attempt)
+{
+    attempt_move(attempt, &agent->ended);
     attempt->ended.id = attempt->run->id;
     if (attempt->detail) {
         attempt->ended.detail = attempt->detail;
     }
-    if (agent->unsent_ended_count == 0) {
-        agent->unsent_since_ms = clock_mono_ms();
-    }
-    VEC_PUSH(agent->unsent_ended, agent->unsent_ended_count, agent->unsent_ended_cap) =
-        &attempt->ended;
+    attempt_add_unsent(agent, attempt);
 }
 
 static void leave_slot(struct agent *agent, struct attempt *attempt)
@@ -74,13 +87,16 @@ void attempt_end(struct agent *agent, struct attempt *attempt, Drover__Outcome o
     attempt->ended.outcome = outcome;
     set_detail(attempt, detail);
     if (!attempt->slot) {
-        report(agent, attempt, &agent->queued);
+        haul_cancel(agent, attempt);
+        attempt_report(agent, attempt);
         return;
     }
     attempt->ended.started_unix_ms = attempt->started_unix_ms;
     attempt->ended.duration_us = clock_mono_us() - attempt->started_mono_us;
     leave_slot(agent, attempt);
-    report(agent, attempt, &agent->running);
+    if (!haul_after(agent, attempt)) {
+        attempt_report(agent, attempt);
+    }
 }
 
 static void describe_failure(struct attempt *attempt, const char *what, uint32_t error)
@@ -171,9 +187,10 @@ static enum err_code check_outputs(struct agent *agent, const struct attempt *at
     return ERR_OK;
 }
 
-static void fail_for_output(struct attempt *attempt, const struct err *err)
+void attempt_fail_output(struct attempt *attempt, const struct err *err)
 {
     attempt->ended.outcome = DROVER__OUTCOME__OUTCOME_OUTPUT_MISSING;
+    attempt->ended.has_output = false;
     set_detail(attempt, err->text);
 }
 
@@ -187,7 +204,7 @@ static void keep_output(struct agent *agent, struct attempt *attempt, enum outpu
                                  ? err_set(&err, ERR_NOT_FOUND, "the output folder was removed")
                                  : check_outputs(agent, attempt, &err);
         if (code != ERR_OK) {
-            fail_for_output(attempt, &err);
+            attempt_fail_output(attempt, &err);
             return;
         }
     }
@@ -195,16 +212,17 @@ static void keep_output(struct agent *agent, struct attempt *attempt, enum outpu
         return;
     }
     struct str *path = &agent->other_path;
-    attempt_folder(agent, attempt->run, "attempts", path);
+    attempt_folder(agent, attempt, "attempts", path);
     enum err_code code = attempt_make_folder(&agent->attempts_folder, path, &err);
     attempt_add_name(attempt->run, path);
     if (code == ERR_OK) {
         code = output_keep(output, &agent->trash, str_text(path), &err);
     }
+    attempt->has_kept_output = code == ERR_OK;
     attempt->ended.has_output = code == ERR_OK;
     if (code != ERR_OK) {
         agent->attempts_folder.path[0] = '\0'; /* it may have been removed */
-        fail_for_output(attempt, &err);
+        attempt_fail_output(attempt, &err);
     }
 }
 
@@ -231,7 +249,9 @@ static void finish(struct agent *agent, struct attempt *attempt, const struct re
         close_slot(agent, slot);
     }
     leave_slot(agent, attempt);
-    report(agent, attempt, &agent->running);
+    if (!haul_after(agent, attempt)) {
+        attempt_report(agent, attempt);
+    }
 }
 
 void attempt_collect(struct agent *agent, struct agent_slot *slot)
@@ -245,8 +265,10 @@ void attempt_collect(struct agent *agent, struct agent_slot *slot)
     bool is_its = code == ERR_OK && attempt && told.serial == attempt->serial;
     if (is_its && told.how == REAPER_NO_PROCESS && attempt_wait_for_machine(agent, attempt)) {
         leave_slot(agent, attempt);
-        TAILQ_REMOVE(&agent->running, attempt, link);
+        haul_drop(agent, attempt);
+        TAILQ_REMOVE(attempt->list, attempt, link);
         TAILQ_INSERT_HEAD(&agent->queued, attempt, link);
+        attempt->list = &agent->queued;
         return;
     }
     if (is_its) {

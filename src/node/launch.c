@@ -34,6 +34,34 @@ static size_t token_size(const char *at, size_t size, const char *token, const c
     return taken;
 }
 
+/* Appends the folder whose token stands here, if one does: *taken is the token's size, or 0. */
+static enum err_code expand_token(struct str *out, const char *at, size_t left,
+                                  const struct launch_place *place, size_t *taken, struct err *err)
+{
+    const struct {
+        const char *token;
+        const char *folder;
+        const char *name;
+    } tokens[] = {
+        {WIRE_TOKEN_OUTPUT, place->output, "output"},
+        {WIRE_TOKEN_CHECKPOINT, place->checkpoint, "checkpoint"},
+        {WIRE_TOKEN_CODE, place->code, "code"},
+        {WIRE_TOKEN_OUTPUTS, place->inputs, "inputs"},
+    };
+    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+        *taken = token_size(at, left, tokens[i].token, place->nonce);
+        if (*taken > 0 && !tokens[i].folder) {
+            return err_set(err, ERR_INVALID, "names the %s folder, and there is none",
+                           tokens[i].name);
+        }
+        if (*taken > 0) {
+            str_add(out, tokens[i].folder);
+            return ERR_OK;
+        }
+    }
+    return ERR_OK;
+}
+
 enum err_code launch_expand(struct str *out, const ProtobufCBinaryData *bytes,
                             const struct launch_place *place, struct err *err)
 {
@@ -47,22 +75,20 @@ enum err_code launch_expand(struct str *out, const ProtobufCBinaryData *bytes,
             return err_set(err, ERR_QUOTA, "command and environment are larger than %d KiB",
                            REAPER_PACKET_BYTES_MAX / 1024);
         }
-        const char *mark = memchr(at, WIRE_TOKEN_OUTPUT[0], left);
+        const char *mark = memchr(at, WIRE_TOKEN_BYTE[0], left);
         size_t plain = mark ? (size_t)(mark - at) : left;
         str_add_bytes(out, at, plain);
         at += plain;
         left -= plain;
-        size_t taken = token_size(at, left, WIRE_TOKEN_OUTPUT, place->nonce);
-        size_t checkpoint = token_size(at, left, WIRE_TOKEN_CHECKPOINT, place->nonce);
-        if (taken > 0) {
-            str_add(out, place->output);
-        } else if (checkpoint > 0) {
-            if (!place->checkpoint) {
-                return err_set(err, ERR_INVALID, "names the checkpoint folder, and there is none");
-            }
-            str_add(out, place->checkpoint);
-            taken = checkpoint;
-        } else if (left > 0) {
+        if (left == 0) {
+            break;
+        }
+        size_t taken = 0;
+        enum err_code code = expand_token(out, at, left, place, &taken, err);
+        if (code != ERR_OK) {
+            return code;
+        }
+        if (taken == 0) {
             str_add_char(out, *at);
             taken = 1;
         }

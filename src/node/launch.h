@@ -41,7 +41,9 @@ struct launch_place {
     uint64_t serial;
     const char *nonce; /* of the tokens; NULL: none */
     const char *output;
-    const char *checkpoint; /* NULL: none */
+    const char *checkpoint; /* NULL: none; the next two as well */
+    const char *code;
+    const char *inputs; /* holds a folder for each experiment */
     const char *log;
     const char *gpus; /* CUDA_VISIBLE_DEVICES; NULL: leave it alone */
 };
@@ -55,8 +57,8 @@ void launch_forget(struct launcher *launcher, const Drover__Run *run);
 
 void launch_release(struct launcher *launcher); /* NULL or zeroed: does nothing */
 
-/* Appends the bytes with the tokens replaced. ERR_INVALID: a NUL byte, or the checkpoint's token
- * where there is none. */
+/* Appends the bytes with the tokens replaced. ERR_INVALID: a NUL byte, or the token of a folder
+ * that the attempt does not have. */
 MUST_USE enum err_code launch_expand(struct str *out, const ProtobufCBinaryData *bytes,
                                      const struct launch_place *place, struct err *err);
 

@@ -281,9 +281,8 @@ static void test_a_log_folder_that_vanishes_costs_only_the_log(void **state)
 {
     struct testing *testing = *state;
     testing_do(testing, &(struct testing_order){.argv = {"/bin/true"}});
-    testing_do(testing, &(struct testing_order){.script = "rm -rf logs; echo lost"});
     const struct testing_result *result =
-        testing_do(testing, &(struct testing_order){.script = "echo lost"});
+        testing_do(testing, &(struct testing_order){.script = "rm -rf logs; echo lost"});
     assert_int_equal(result->outcome, EXITED);
     assert_int_equal(result->log_dropped_bytes, 5);
     assert_usable(testing);

@@ -236,7 +236,6 @@ static void begin_task(size_t packet_size)
     }
     task.pid = pid;
     capture_begin(&capture, named[2], run->log_limit_bytes);
-    task.ended.log_missing = capture.fd < 0;
 }
 
 /* --- ending a task --------------------------------------------------------------------------- */
@@ -323,6 +322,7 @@ static void finish_task(bool had_leftovers)
     capture_end(&capture);
     task.ended.log_bytes = capture.total_bytes;
     task.ended.log_dropped_bytes = capture.dropped_bytes;
+    task.ended.log_missing = capture.is_missing;
     judge();
     report();
 }

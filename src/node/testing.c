@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "node/testing_net.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -30,8 +31,7 @@ static void pause_ms(int64_t ms)
 static void *run_node(void *context)
 {
     struct testing *testing = context;
-    struct err err = {0};
-    testing->returned = node_run(&testing->options, &err);
+    testing->returned = node_run(&testing->options, &testing->err);
     return NULL;
 }
 
@@ -55,8 +55,6 @@ static void open_work(struct testing *testing)
     };
 }
 
-static void receive(struct testing *testing, int64_t timeout_ms);
-
 void testing_open_with(struct testing *testing, const struct node_capacity *capacity)
 {
     open_work(testing);
@@ -66,7 +64,7 @@ void testing_open_with(struct testing *testing, const struct node_capacity *capa
     memset(testing->results, 0, sizeof testing->results);
     testing->options.capacity = *capacity;
     assert_int_equal(pthread_create(&testing->thread, NULL, run_node, testing), 0);
-    receive(testing, PATIENCE_MS); /* hello: from here on it can be sent to */
+    testing_receive(testing, PATIENCE_MS); /* hello: from here on it can be sent to */
 }
 
 void testing_open(struct testing *testing, uint32_t slots)
@@ -78,6 +76,15 @@ void testing_open(struct testing *testing, uint32_t slots)
     testing_open_with(testing, &capacity);
 }
 
+void testing_tell(struct testing *testing, Drover__ToNode *message)
+{
+    if (testing->net) {
+        testing_net_tell(testing, message);
+    } else {
+        assert_int_equal(wire_send_to_node(testing->socket, message, NULL), ERR_OK);
+    }
+}
+
 void testing_stop(struct testing *testing, int64_t grace_ms)
 {
     Drover__ToNode message = DROVER__TO_NODE__INIT;
@@ -85,7 +92,7 @@ void testing_stop(struct testing *testing, int64_t grace_ms)
     testing->has_asked = true;
     stop.grace_ms = grace_ms;
     message.stop = &stop;
-    assert_int_equal(wire_send_to_node(testing->socket, &message, NULL), ERR_OK);
+    testing_tell(testing, &message);
 }
 
 void testing_close(struct testing *testing)
@@ -94,7 +101,7 @@ void testing_close(struct testing *testing)
         testing_stop(testing, 0);
     }
     while (!testing->has_stopped) {
-        receive(testing, PATIENCE_MS);
+        testing_receive(testing, PATIENCE_MS);
     }
     pthread_join(testing->thread, NULL);
     assert_int_equal(testing->returned, ERR_OK);
@@ -145,6 +152,17 @@ static void fill_run(Drover__Run *run, const struct testing *testing,
     run->gpus = order->gpus;
     run->inherit_env = order->inherit_env;
     run->checkpoint = order->checkpoint;
+    run->message_only = order->message_only;
+    if (order->root) {
+        run->root = bytes_of(order->root);
+    }
+    run->code = (char *)(uintptr_t)(order->code ? order->code : "");
+    run->inputs = (char **)(uintptr_t)order->inputs;
+    while (run->n_inputs < TESTING_WORDS_MAX && order->inputs[run->n_inputs]) {
+        run->n_inputs++;
+    }
+    static char id[] = "flow-1";
+    run->workflow_id = id;
 }
 
 uint64_t testing_send(struct testing *testing, const struct testing_order *order)
@@ -179,7 +197,7 @@ uint64_t testing_send(struct testing *testing, const struct testing_order *order
     Drover__ToNode message = DROVER__TO_NODE__INIT;
     message.n_run = 1;
     message.run = runs;
-    assert_int_equal(wire_send_to_node(testing->socket, &message, NULL), ERR_OK);
+    testing_tell(testing, &message);
     return task;
 }
 
@@ -194,7 +212,7 @@ void testing_kill(struct testing *testing, uint64_t task, int64_t grace_ms)
     kill.grace_ms = grace_ms;
     message.n_kill = 1;
     message.kill = kills;
-    assert_int_equal(wire_send_to_node(testing->socket, &message, NULL), ERR_OK);
+    testing_tell(testing, &message);
 }
 
 void testing_settle(struct testing *testing, uint64_t task, bool accepted)
@@ -208,15 +226,16 @@ void testing_settle(struct testing *testing, uint64_t task, bool accepted)
     settled.accepted = accepted;
     message.n_settled = 1;
     message.settled = list;
-    assert_int_equal(wire_send_to_node(testing->socket, &message, NULL), ERR_OK);
+    testing_tell(testing, &message);
 }
 
 static void take_ended(struct testing *testing, const Drover__Ended *ended)
 {
     assert_true(ended->id->task < testing->order_count);
     struct testing_result *result = &testing->results[ended->id->task];
-    assert_false(result->has_ended); /* nothing ends twice */
+    assert_true(!result->has_ended || testing->net); /* nothing ends twice */
     result->has_ended = true;
+    result->ended_count++;
     result->outcome = ended->outcome;
     result->code = ended->code;
     result->has_output = ended->has_output;
@@ -225,21 +244,13 @@ static void take_ended(struct testing *testing, const Drover__Ended *ended)
     result->log_bytes = ended->log_bytes;
     result->log_dropped_bytes = ended->log_dropped_bytes;
     snprintf(result->detail, sizeof result->detail, "%s", ended->detail);
+    result->log_size = ended->log.len;
+    snprintf(result->log, sizeof result->log, "%.*s", (int)ended->log.len,
+             ended->log.len > 0 ? (const char *)ended->log.data : "");
 }
 
-static void receive(struct testing *testing, int64_t timeout_ms)
+void testing_take(struct testing *testing, const Drover__ToMaster *message)
 {
-    zmq_pollitem_t item = {.socket = testing->socket, .events = ZMQ_POLLIN};
-    if (zmq_poll(&item, 1, (long)timeout_ms) <= 0) {
-        fail_msg("the node is silent");
-    }
-    Drover__ToMaster *message = NULL;
-    struct err err = {0};
-    enum err_code code = wire_receive_to_master(testing->socket, &message, &err);
-    if (code == ERR_AGAIN) {
-        return;
-    }
-    assert_int_equal(code, ERR_OK);
     for (size_t i = 0; i < message->n_started; i++) {
         testing->results[message->started[i]->id->task].has_started = true;
     }
@@ -250,6 +261,26 @@ static void receive(struct testing *testing, int64_t timeout_ms)
         snprintf(testing->note, sizeof testing->note, "%s", message->hello->notes[0]);
     }
     testing->has_stopped = testing->has_stopped || message->stopped;
+}
+
+void testing_receive(struct testing *testing, int64_t timeout_ms)
+{
+    zmq_pollitem_t item = {.socket = testing->socket, .events = ZMQ_POLLIN};
+    if (zmq_poll(&item, 1, (long)timeout_ms) <= 0) {
+        fail_msg("the node is silent");
+    }
+    if (testing->net) {
+        testing_net_receive(testing);
+        return;
+    }
+    Drover__ToMaster *message = NULL;
+    struct err err = {0};
+    enum err_code code = wire_receive_to_master(testing->socket, &message, &err);
+    if (code == ERR_AGAIN) {
+        return;
+    }
+    assert_int_equal(code, ERR_OK);
+    testing_take(testing, message);
     wire_free_to_master(message);
 }
 
@@ -258,7 +289,7 @@ const struct testing_result *testing_wait(struct testing *testing, uint64_t task
     int64_t until_ms = clock_mono_ms() + PATIENCE_MS;
     while (!testing->results[task].has_ended) {
         int64_t left_ms = until_ms - clock_mono_ms();
-        receive(testing, left_ms > 0 ? left_ms : 0);
+        testing_receive(testing, left_ms > 0 ? left_ms : 0);
     }
     return &testing->results[task];
 }
@@ -268,7 +299,7 @@ void testing_wait_started(struct testing *testing, uint64_t task)
     int64_t until_ms = clock_mono_ms() + PATIENCE_MS;
     while (!testing->results[task].has_started) {
         int64_t left_ms = until_ms - clock_mono_ms();
-        receive(testing, left_ms > 0 ? left_ms : 0);
+        testing_receive(testing, left_ms > 0 ? left_ms : 0);
     }
 }
 

@@ -32,11 +32,16 @@ struct testing_order {
     uint32_t gpus;
     bool inherit_env;
     bool checkpoint;
+    bool message_only;
+    const char *root; /* NULL: none */
+    const char *code;
+    const char *inputs[TESTING_WORDS_MAX];
 };
 
 struct testing_result {
     bool has_started; /* Started was received */
     bool has_ended;
+    uint32_t ended_count; /* how often that was told */
     Drover__Outcome outcome;
     uint32_t code;
     bool has_output;
@@ -45,7 +50,11 @@ struct testing_result {
     uint64_t log_bytes;
     uint64_t log_dropped_bytes;
     char detail[512];
+    char log[256]; /* the beginning of Ended.log */
+    size_t log_size;
 };
+
+struct testing_net; /* testing_net.h */
 
 struct testing {
     char work[64];
@@ -54,10 +63,13 @@ struct testing {
     void *socket;
     pthread_t thread;
     enum err_code returned;
+    struct err err;  /* with it */
+    bool has_joined; /* its thread */
     uint64_t order_count;
     bool has_asked; /* for Stop */
     bool has_stopped;
-    char note[512]; /* of Hello, or "" */
+    char note[512];          /* of Hello, or "" */
+    struct testing_net *net; /* NULL: the node is in this process */
     struct testing_result results[TESTING_ORDERS_MAX];
 };
 
@@ -71,6 +83,14 @@ void testing_close(struct testing *testing);                  /* stops, joins, r
 uint64_t testing_send(struct testing *testing, const struct testing_order *order);
 void testing_kill(struct testing *testing, uint64_t task, int64_t grace_ms);
 void testing_settle(struct testing *testing, uint64_t task, bool accepted);
+
+/* Sends what the test made. */
+void testing_tell(struct testing *testing, Drover__ToNode *message);
+
+/* What the test's master does with a message, however it came. */
+void testing_take(struct testing *testing, const Drover__ToMaster *message);
+/* Waits for the next message and takes it; fails the test if none comes. */
+void testing_receive(struct testing *testing, int64_t timeout_ms);
 
 /* Takes messages until the task has ended (started), and fails the test after ten seconds. */
 const struct testing_result *testing_wait(struct testing *testing, uint64_t task);

@@ -1,59 +1,11 @@
 #include "sim/sim.h"
 
-#include "base/detmath.h"
 #include "base/mem.h"
-#include "sim/queue.h"
+#include "sim/sim_state.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-enum { WORKFLOW = 1, RESEND_S = 1 };
-
-struct sim_node {
-    uint32_t life; /* counts up with each loss or return */
-    bool up;       /* the machine works */
-    bool cut;      /* but nobody hears it */
-    bool known;    /* the master counts on it */
-    uint32_t running;
-    int64_t billed_from_us;
-    struct core_attempt *queued; /* sent ahead, waiting for a slot; [queued_head, queued_count) */
-    size_t queued_head;
-    size_t queued_count;
-    size_t queued_cap;
-    struct core_attempt *late; /* tasks sent while the cable was cut */
-    size_t late_count;
-    size_t late_cap;
-    struct event *held; /* reports that wait for it */
-    size_t held_count;
-    size_t held_cap;
-};
-
-struct sim {
-    const struct sim_options *options;
-    struct sim_result *result;
-    struct core *core;
-    struct core_out out;
-    struct queue queue;
-    struct rng rng;
-    int64_t now_us;
-    struct sim_node *nodes;
-    uint8_t **accepted;       /* [experiment][task]: how often */
-    uint16_t **last_assigned; /* [experiment][task]: the newest attempt */
-    int64_t busy_us;
-    bool ended;
-    enum err_code code;
-    struct err *err;
-};
-
-static int64_t us_of(double seconds)
-{
-    return (int64_t)(seconds * 1e6);
-}
-
-static int64_t now_ms(const struct sim *sim)
-{
-    return sim->now_us / 1000 + 1;
-}
+enum { WORKFLOW = 1, PATIENCE_S = 120 };
 
 static void broken(struct sim *sim, const char *promise, const struct fact *fact)
 {
@@ -100,245 +52,151 @@ static void check_fact(struct sim *sim, const struct fact *fact)
     case FACT_FAILED:
     case FACT_SKIPPED:
     case FACT_CANCELLED:
+    case FACT_TASK_CANCELLED:
+    case FACT_RETRIED:
+    case FACT_REOPENED:
     case FACT_KIND_COUNT:
         break;
     }
 }
 
-/* --- nodes -------------------------------------------------------------------------------------
- */
-
-static void start_task(struct sim *sim, uint32_t number, const struct core_attempt *id)
-{
-    struct sim_node *node = &sim->nodes[number];
-    double takes_s = sim_time_draw(&sim->options->task_time, &sim->rng);
-    bool fails = rng_unit(&sim->rng) < sim->options->fail_share;
-    node->running++;
-    queue_push(&sim->queue, &(struct event){.at_us = sim->now_us + us_of(takes_s),
-                                            .kind = EVENT_TASK_ENDS,
-                                            .node = number,
-                                            .life = node->life,
-                                            .code = fails,
-                                            .began_us = sim->now_us,
-                                            .id = *id});
-}
-
-/* A message reaches the node: it begins, or waits for a slot. */
-static void deliver_start(struct sim *sim, uint32_t number, const struct core_attempt *id)
-{
-    struct sim_node *node = &sim->nodes[number];
-    if (!node->up) {
-        return; /* into the void; the lease will tell */
-    }
-    if (node->cut) {
-        VEC_PUSH(node->late, node->late_count, node->late_cap) = *id;
-        return;
-    }
-    if (node->running < sim->options->slots) {
-        start_task(sim, number, id);
-    } else {
-        VEC_PUSH(node->queued, node->queued_count, node->queued_cap) = *id;
-    }
-}
-
-static void start_queued(struct sim *sim, uint32_t number)
-{
-    struct sim_node *node = &sim->nodes[number];
-    if (node->queued_head < node->queued_count && node->running < sim->options->slots) {
-        struct core_attempt id = node->queued[node->queued_head++];
-        if (node->queued_head == node->queued_count) {
-            node->queued_head = 0;
-            node->queued_count = 0;
-        }
-        start_task(sim, number, &id);
-    }
-}
-
-static void carry_out(struct sim *sim)
+void sim_carry_out(struct sim *sim)
 {
     for (size_t i = 0; i < sim->out.fact_count; i++) {
         check_fact(sim, &sim->out.facts[i]);
     }
-    for (size_t i = 0; i < sim->out.effect_count; i++) {
+    size_t count = sim->out.effect_count;
+    for (size_t i = 0; i < count; i++) {
         const struct core_effect *effect = &sim->out.effects[i];
-        if (effect->kind == EFFECT_START) {
-            deliver_start(sim, effect->node, &effect->id);
-        } else if (effect->kind == EFFECT_SETTLED && !effect->accepted && effect->after == 0) {
+        if (effect->kind == EFFECT_SETTLED && !effect->accepted && effect->after == 0) {
             sim->result->refused++;
         }
+        if (effect->kind == EFFECT_START || effect->kind == EFFECT_KILL ||
+            effect->kind == EFFECT_SETTLED) {
+            sim_node_receive(sim, effect);
+        }
     }
+    CHECK(sim->out.effect_count == count); /* nodes answer later */
     core_out_clear(&sim->out);
 }
 
-static void schedule_strike(struct sim *sim, uint32_t number)
-{
-    if (sim->options->mtbf_s > 0) {
-        double life_s = -det_log(rng_open_unit_of(rng_next(&sim->rng))) * sim->options->mtbf_s;
-        queue_push(&sim->queue, &(struct event){.at_us = sim->now_us + us_of(life_s),
-                                                .kind = EVENT_STRIKES,
-                                                .node = number,
-                                                .life = sim->nodes[number].life});
-    }
-}
-
-static void send_report(struct sim *sim, const struct event *end)
-{
-    double delay_s = sim->options->latency_s;
-    while (rng_unit(&sim->rng) < sim->options->net_loss) {
-        delay_s += RESEND_S;
-    }
-    struct event report = *end;
-    report.kind = EVENT_REPORT;
-    report.at_us = sim->now_us + us_of(delay_s);
-    queue_push(&sim->queue, &report);
-}
-
-static void bill(struct sim *sim, struct sim_node *node)
-{
-    double hours = (double)(sim->now_us - node->billed_from_us) / 3.6e9;
-    sim->result->cost_usd_micro += (int64_t)(hours * (double)sim->options->price_usd_micro);
-    node->billed_from_us = sim->now_us;
-}
-
-static void join(struct sim *sim, uint32_t number)
-{
-    struct sim_node *node = &sim->nodes[number];
-    struct core_resources capacity = {.cpu_milli = sim->options->slots * 1000,
-                                      .memory_bytes = UINT64_MAX / 2,
-                                      .disk_bytes = UINT64_MAX / 2};
-    node->up = true;
-    node->cut = false;
-    node->known = true;
-    node->billed_from_us = sim->now_us;
-    schedule_strike(sim, number);
-    core_node_join(sim->core, number, &capacity, now_ms(sim), &sim->out);
-}
-
-/* --- events ------------------------------------------------------------------------------------
+/* --- events --------------------------------------------------------------------------------------
  */
-
-static void on_task_ends(struct sim *sim, const struct event *event)
-{
-    struct sim_node *node = &sim->nodes[event->node];
-    node->running--;
-    sim->busy_us += sim->now_us - event->began_us;
-    if (node->cut) {
-        VEC_PUSH(node->held, node->held_count, node->held_cap) = *event;
-    } else {
-        send_report(sim, event);
-    }
-    start_queued(sim, event->node);
-}
 
 static void on_report(struct sim *sim, const struct event *event)
 {
-    struct core_result result = {.outcome = OUT_EXITED,
-                                 .code = event->code,
+    if (!sim->nodes[event->node].known) {
+        return; /* this master asks who that is; a Hello will follow */
+    }
+    struct core_result result = {.outcome = event->killed ? OUT_KILLED : OUT_EXITED,
+                                 .code = event->killed ? 9 : event->code,
                                  .started_ms = event->began_us / 1000,
                                  .duration_us = sim->now_us - event->began_us};
-    core_task_ended(sim->core, event->node, &event->id, &result, now_ms(sim), &sim->out);
+    core_task_ended(sim->core, event->node, &event->id, &result, sim_now_ms(sim), &sim->out);
 }
 
-static void on_strikes(struct sim *sim, const struct event *event)
+/* Real nodes say something every second, each at its own time. Only the lapse matters, so all are
+ * heard at once, often enough, and each again when it is struck. */
+static void on_heartbeats(struct sim *sim, const struct event *event)
 {
-    struct sim_node *node = &sim->nodes[event->node];
-    sim->result->node_losses++;
-    node->cut = true;
-    if (rng_unit(&sim->rng) < sim->options->cut_share) {
-        double away_s = -det_log(rng_open_unit_of(rng_next(&sim->rng))) * 4 * sim->options->lease_s;
-        queue_push(&sim->queue, &(struct event){.at_us = sim->now_us + us_of(away_s),
-                                                .kind = EVENT_HEALS,
-                                                .node = event->node,
-                                                .life = node->life});
-    } else {
-        bill(sim, node);
-        node->up = false;
-        node->life++; /* its tasks end with it */
-        node->running = 0;
-        node->queued_head = 0;
-        node->queued_count = 0;
-        node->held_count = 0;
-        node->late_count = 0;
-    }
-    queue_push(&sim->queue, &(struct event){.at_us = sim->now_us + us_of(sim->options->lease_s),
-                                            .kind = EVENT_LAPSES,
-                                            .node = event->node,
-                                            .life = node->life});
-}
-
-static void on_lapses(struct sim *sim, const struct event *event)
-{
-    struct sim_node *node = &sim->nodes[event->node];
-    if (!node->cut) {
-        return; /* it came back in time */
-    }
-    node->known = false;
-    core_node_lost(sim->core, event->node, now_ms(sim), &sim->out);
-    if (!node->up) {
-        queue_push(&sim->queue, &(struct event){.at_us = sim->now_us + us_of(sim->options->boot_s),
-                                                .kind = EVENT_JOINS,
-                                                .node = event->node,
-                                                .life = node->life});
-    }
-}
-
-/* The cable is mended: what it did meanwhile is reported, stale or not. Given up for lost it joins
- * anew, and what it still runs or holds for its former self is dropped. */
-static void on_heals(struct sim *sim, const struct event *event)
-{
-    struct sim_node *node = &sim->nodes[event->node];
-    node->cut = false;
-    bool forgotten = !node->known;
-    if (forgotten) {
-        node->life++;
-        node->running = 0;
-        node->queued_head = 0;
-        node->queued_count = 0;
-        bill(sim, node);
-        join(sim, event->node);
-    } else {
-        schedule_strike(sim, event->node);
-        for (size_t i = 0; i < node->late_count; i++) {
-            deliver_start(sim, event->node, &node->late[i]);
+    for (uint32_t n = 0; n < sim->options->nodes; n++) {
+        const struct sim_node *node = &sim->nodes[n];
+        if (node->up && !node->cut && node->known) {
+            core_node_heard(sim->core, n, sim_now_ms(sim), &sim->out);
         }
     }
-    node->late_count = 0;
-    for (size_t i = 0; i < node->held_count; i++) {
-        struct event report = node->held[i];
-        report.life = node->life;
-        send_report(sim, &report);
+    struct event next = *event;
+    next.at_us = sim->now_us + us_of(sim->options->lease_s * 0.75);
+    queue_push(&sim->queue, &next);
+}
+
+/* If they cannot, leases cost time and change nothing. */
+static bool nodes_can_vanish(const struct sim_options *options)
+{
+    return options->lease_s > 0 &&
+           (options->mtbf_s > 0 || options->net_loss > 0 || options->master_mtbf_s > 0);
+}
+
+static void begin_core(struct sim *sim, enum core_begin begin, const struct str *snapshot)
+{
+    sim->core = core_create();
+    core_define(sim->core, WORKFLOW, sim->options->spec);
+    core_set_lease(sim->core,
+                   nodes_can_vanish(sim->options) ? (int64_t)(sim->options->lease_s * 1000) : 0);
+    if (snapshot) {
+        struct err err = {0};
+        if (core_snapshot_read(sim->core, str_text(snapshot), snapshot->size, &err) != ERR_OK) {
+            sim->code = err_set(sim->err, ERR_CORRUPT, "after a restart: %s", err.text);
+        }
     }
-    node->held_count = 0;
+    core_begin_term(sim->core, begin, sim_now_ms(sim), &sim->out);
+    sim_carry_out(sim);
+}
+
+static void schedule_master(struct sim *sim)
+{
+    if (sim->options->master_mtbf_s > 0) {
+        double life_s = sim_draw_exponential(sim, sim->options->master_mtbf_s);
+        queue_push(&sim->queue, &(struct event){.at_us = sim->now_us + us_of(life_s),
+                                                .kind = EVENT_MASTER_DIES,
+                                                .life = EVENT_ANY_LIFE});
+    }
+}
+
+/* Tasks go on; every node that can be heard says Hello to the new master. */
+static void on_master_dies(struct sim *sim)
+{
+    struct str snapshot = {0};
+    core_snapshot_write(sim->core, &snapshot);
+    core_destroy(sim->core);
+    begin_core(sim, CORE_NODES_AWAY, &snapshot);
+    str_release(&snapshot);
+    for (uint32_t n = 0; n < sim->options->nodes; n++) {
+        sim->nodes[n].known = false;
+        sim_node_hello_soon(sim, n);
+    }
+    sim->result->master_losses++;
+    schedule_master(sim);
 }
 
 static void handle(struct sim *sim, const struct event *event)
 {
-    if (event->life != sim->nodes[event->node].life) {
+    if (event->life != EVENT_ANY_LIFE && event->life != sim->nodes[event->node].life) {
         return;
     }
     switch (event->kind) {
     case EVENT_TASK_ENDS:
-        on_task_ends(sim, event);
+        sim_node_task_ends(sim, event);
         break;
     case EVENT_REPORT:
         on_report(sim, event);
         break;
     case EVENT_STRIKES:
-        on_strikes(sim, event);
+        sim_node_strikes(sim, event);
         break;
-    case EVENT_LAPSES:
-        on_lapses(sim, event);
+    case EVENT_MENDED:
+        sim_node_mended(sim, event->node);
         break;
-    case EVENT_HEALS:
-        on_heals(sim, event);
+    case EVENT_HELLO:
+        sim_node_hello(sim, event->node);
         break;
-    case EVENT_JOINS:
-        join(sim, event->node);
+    case EVENT_BOOTS:
+        sim_node_boot(sim, event->node);
+        break;
+    case EVENT_HEARTBEATS:
+        on_heartbeats(sim, event);
+        break;
+    case EVENT_MASTER_DIES:
+        on_master_dies(sim);
+        break;
+    case EVENT_TICK:
+        core_tick(sim->core, sim_now_ms(sim), &sim->out);
         break;
     }
 }
 
-/* Retries that fall due before the next event. False: nothing is left to happen. */
+/* The next event, or a tick if the core has something to do before it. False: nothing is left to
+ * happen. */
 static bool advance_time(struct sim *sim, struct event *event)
 {
     int64_t due_ms = core_next_due_ms(sim->core);
@@ -349,9 +207,7 @@ static bool advance_time(struct sim *sim, struct event *event)
         (due_ms != INT64_MAX && (due_ms - 1) * 1000 < sim->queue.items[0].at_us)) {
         int64_t due_us = (due_ms - 1) * 1000;
         sim->now_us = due_us > sim->now_us ? due_us : sim->now_us;
-        *event =
-            (struct event){.kind = EVENT_JOINS, .life = UINT32_MAX}; /* nobody's: only a tick */
-        core_tick(sim->core, now_ms(sim), &sim->out);
+        *event = (struct event){.kind = EVENT_TICK, .life = EVENT_ANY_LIFE};
         return true;
     }
     queue_pop(&sim->queue, event);
@@ -359,12 +215,21 @@ static bool advance_time(struct sim *sim, struct event *event)
     return true;
 }
 
+/* Whether nothing has happened for longer than any retry waits, and nothing is planned. */
+static bool is_stuck(struct sim *sim, const struct event *event)
+{
+    if (event->kind != EVENT_HEARTBEATS && event->kind != EVENT_TICK) {
+        sim->busy_at_us = sim->now_us;
+    }
+    return sim->queue.count == 0 && sim->now_us - sim->busy_at_us > sim->patience_us;
+}
+
 static void play(struct sim *sim)
 {
     const struct sim_options *options = sim->options;
     while (!sim->ended && sim->code == ERR_OK) {
         struct event event;
-        if (!advance_time(sim, &event)) {
+        if (!advance_time(sim, &event) || is_stuck(sim, &event)) {
             sim->code = err_set(sim->err, ERR_TIMEOUT, "stuck: nothing can happen any more");
             return;
         }
@@ -374,7 +239,7 @@ static void play(struct sim *sim)
             return;
         }
         handle(sim, &event);
-        carry_out(sim);
+        sim_carry_out(sim);
         sim->result->events++;
         if (options->scan_every > 0 && sim->result->events % options->scan_every == 0) {
             core_verify(sim->core);
@@ -388,8 +253,7 @@ static void play(struct sim *sim)
 static void open_sim(struct sim *sim)
 {
     const struct core_workflow_spec *spec = sim->options->spec;
-    sim->core = core_create();
-    core_define(sim->core, WORKFLOW, spec);
+    sim->patience_us = us_of(PATIENCE_S + sim->options->lease_s);
     sim->nodes = mem_array(sim->options->nodes, sizeof *sim->nodes);
     sim->accepted = mem_array(spec->experiment_count, sizeof *sim->accepted);
     sim->last_assigned = mem_array(spec->experiment_count, sizeof *sim->last_assigned);
@@ -398,14 +262,23 @@ static void open_sim(struct sim *sim)
         sim->last_assigned[e] =
             mem_array(spec->experiments[e].task_count, sizeof **sim->last_assigned);
         sim->result->tasks += spec->experiments[e].task_count;
+        int64_t backoff_us = spec->experiments[e].backoff_ms * 1000;
+        sim->patience_us = backoff_us > sim->patience_us ? backoff_us : sim->patience_us;
     }
-    core_begin_term(sim->core, now_ms(sim), &sim->out);
-    core_submit(sim->core, WORKFLOW, now_ms(sim), &sim->out);
-    carry_out(sim);
+    begin_core(sim, CORE_NODES_GONE, NULL);
+    core_submit(sim->core, WORKFLOW, sim_now_ms(sim), &sim->out);
+    sim_carry_out(sim);
     for (uint32_t n = 0; n < sim->options->nodes; n++) {
-        join(sim, n);
-        carry_out(sim);
+        sim_node_boot(sim, n);
     }
+    AUTO_STR struct str lack = {0};
+    if (core_unmet_need(sim->core, WORKFLOW, &lack) >= 0) {
+        sim->code = err_set(sim->err, ERR_TIMEOUT, "stuck: there is not %s", str_text(&lack));
+    }
+    if (nodes_can_vanish(sim->options)) {
+        queue_push(&sim->queue, &(struct event){.kind = EVENT_HEARTBEATS, .life = EVENT_ANY_LIFE});
+    }
+    schedule_master(sim);
 }
 
 static void count_up(struct sim *sim)
@@ -425,7 +298,7 @@ static void count_up(struct sim *sim)
     result->busy_share = slot_us > 0 ? (double)sim->busy_us / slot_us : 0;
     for (uint32_t n = 0; n < sim->options->nodes; n++) {
         if (sim->nodes[n].up) {
-            bill(sim, &sim->nodes[n]);
+            sim_node_bill(sim, &sim->nodes[n]);
         }
     }
 }
@@ -437,13 +310,12 @@ static void close_sim(struct sim *sim)
         free(sim->last_assigned[e]);
     }
     for (uint32_t n = 0; n < sim->options->nodes; n++) {
-        free(sim->nodes[n].queued);
-        free(sim->nodes[n].late);
-        free(sim->nodes[n].held);
+        sim_node_release(&sim->nodes[n]);
     }
     free(sim->accepted);
     free(sim->last_assigned);
     free(sim->nodes);
+    free(sim->held);
     queue_release(&sim->queue);
     core_out_release(&sim->out);
     core_destroy(sim->core);

@@ -7,7 +7,9 @@
  *
  * Pure: no clock, no I/O; the same options give the same run. Nodes die (all their attempts are
  * gone) or are cut off (they go on working, come back, and report what by then may be stale). The
- * master notices a silent node when its lease runs out; a replacement joins after boot_s.
+ * core notices a silent node when its lease runs out; a replacement joins after boot_s. A message
+ * that is lost is healed as in a real cluster: the node says Hello again with all it has. Masters
+ * die too, if asked for, and their successors adopt what runs.
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
@@ -43,7 +45,8 @@ struct sim_options {
     double boot_s;           /* until a replacement joins */
     double lease_s;          /* until a silent node is given up */
     double latency_s;        /* of a message */
-    double net_loss;         /* share of messages that must be sent again, a second later */
+    double net_loss;         /* share of messages that are lost; a Hello follows a second later */
+    double master_mtbf_s;    /* mean life of a master; 0: for ever */
     int64_t price_usd_micro; /* of a node for an hour */
     uint64_t seed;
     uint64_t scan_every; /* events between full scans; 0: never */
@@ -60,6 +63,7 @@ struct sim_result {
     uint64_t attempts_lost; /* with their node */
     uint64_t refused;       /* stale reports, rightly refused */
     uint64_t node_losses;
+    uint64_t master_losses;
     uint64_t events;
     double simulated_s;
     double busy_share; /* of the slots' time */

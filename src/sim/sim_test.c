@@ -86,6 +86,10 @@ static void random_options(struct rng *rng, struct core_experiment_spec *experim
                                                        .backoff_ms = (int64_t)rng_below(rng, 5000),
                                                        .allow_failure = rng_below(rng, 2),
                                                        .depends_on = depends[e]};
+        if (rng_below(rng, 4) == 0) {
+            experiments[e].gang = 2 + (uint32_t)rng_below(rng, 3);
+            experiments[e].task_count *= experiments[e].gang;
+        }
         for (uint32_t other = 0; other < e; other++) {
             if (rng_below(rng, 2)) {
                 depends[e][experiments[e].depends_count++] = other;
@@ -95,7 +99,7 @@ static void random_options(struct rng *rng, struct core_experiment_spec *experim
     spec = (struct core_workflow_spec){.experiments = experiments, .experiment_count = count};
     *out =
         (struct sim_options){.spec = &spec,
-                             .nodes = (uint32_t)(1 + rng_below(rng, 30)),
+                             .nodes = (uint32_t)(4 + rng_below(rng, 30)),
                              .slots = (uint32_t)(1 + rng_below(rng, 4)),
                              .task_time = {.kind = (enum sim_time_kind)rng_below(rng, 4),
                                            .a = rng_below(rng, 4) ? 30 : 0.002,
@@ -107,6 +111,7 @@ static void random_options(struct rng *rng, struct core_experiment_spec *experim
                              .lease_s = 4,
                              .latency_s = 0.001,
                              .net_loss = rng_below(rng, 2) ? 0.2 : 0,
+                             .master_mtbf_s = rng_below(rng, 3) ? 0 : 200,
                              .seed = rng_next(rng),
                              .scan_every = 50,
                              .limit_s = 1e9};
@@ -123,6 +128,7 @@ static void test_200_random_clusters_keep_every_promise(void **state)
     const char *rounds = getenv("DROVER_TEST_ROUNDS");
     uint64_t count = rounds ? strtoull(rounds, NULL, 10) : 200;
     uint64_t refused = 0;
+    uint64_t restarts = 0;
     printf("seeds %" PRIu64 " to %" PRIu64 "\n", first, first + count - 1);
     for (uint64_t seed = first; seed < first + count; seed++) {
         struct rng rng = {.state = seed};
@@ -138,8 +144,10 @@ static void test_200_random_clusters_keep_every_promise(void **state)
         assert_int_equal(result.lost, 0);
         assert_int_equal(result.duplicates, 0);
         refused += result.refused;
+        restarts += result.master_losses;
     }
     assert_true(refused > 0); /* the simulated faults do reach the fence */
+    assert_true(restarts > 0);
 }
 
 int main(void)

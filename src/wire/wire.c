@@ -1,12 +1,12 @@
 #include "wire/wire.h"
 
+#include "wire/wire_check.h"
+
 #include <errno.h>
 #include <stdint.h>
-#include <string.h>
 #include <zmq.h>
 
-/* A length of time no longer than this can be added to any clock without overflow. */
-#define TIME_MS_MAX (INT64_C(1000) * 60 * 60 * 24 * 366 * 100)
+enum { VERSION_BYTES_MAX = 64 };
 
 bool wire_attempt_equal(const Drover__Attempt *a, const Drover__Attempt *b)
 {
@@ -14,121 +14,25 @@ bool wire_attempt_equal(const Drover__Attempt *a, const Drover__Attempt *b)
            a->workflow == b->workflow && a->term == b->term;
 }
 
-static bool time_is_sane(int64_t time_ms)
+/* A Hello of another protocol may mean anything: all that is kept of such a message is who speaks.
+ */
+static Drover__ToMaster *reduce_to_protocol(Drover__ToMaster *message)
 {
-    return time_ms >= 0 && time_ms <= TIME_MS_MAX;
-}
-
-/* As the name of one folder: not empty, not hidden or special, no separator. */
-static bool name_is_safe(const char *name)
-{
-    size_t size = strlen(name);
-    return size > 0 && size <= WIRE_NAME_BYTES_MAX && name[0] != '.' && !strchr(name, '/');
-}
-
-static bool variable_is_safe(const char *name)
-{
-    size_t size = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
-    return size > 0 && size <= WIRE_NAME_BYTES_MAX && name[size] == '\0' &&
-           !(name[0] >= '0' && name[0] <= '9');
-}
-
-static enum err_code check_run(const Drover__Run *run, struct err *err)
-{
-    if (!run->id) {
-        return err_set(err, ERR_INVALID, "run: no id");
+    Drover__Hello hello = DROVER__HELLO__INIT;
+    hello.protocol = message->hello->protocol;
+    if (wire_text_is_clean(message->hello->version, VERSION_BYTES_MAX)) {
+        hello.version = message->hello->version;
     }
-    if (!name_is_safe(run->experiment_name)) {
-        return err_set(err, ERR_INVALID, "run: the experiment's name cannot name a folder");
-    }
-    if (run->n_argv == 0 || run->argv[0].len == 0) {
-        return err_set(err, ERR_INVALID, "run: no program");
-    }
-    if (!time_is_sane(run->timeout_ms) || !time_is_sane(run->grace_ms)) {
-        return err_set(err, ERR_INVALID, "run: timeout or grace out of range");
-    }
-    if (run->gpus > WIRE_GPUS_MAX || run->cpu_milli > WIRE_CPU_MILLI_MAX ||
-        run->memory_bytes > INT64_MAX || run->log_limit_bytes > INT64_MAX) {
-        return err_set(err, ERR_INVALID, "run: a need out of range");
-    }
-    for (size_t i = 0; i < run->n_secrets; i++) {
-        if (!variable_is_safe(run->secrets[i]->name)) {
-            return err_set(err, ERR_INVALID, "run: a secret's name cannot name a variable");
-        }
-    }
-    return ERR_OK;
-}
-
-static enum err_code check_to_node(const Drover__ToNode *message, struct err *err)
-{
-    for (size_t i = 0; i < message->n_run; i++) {
-        enum err_code code = check_run(message->run[i], err);
-        if (code != ERR_OK) {
-            return code;
-        }
-    }
-    for (size_t i = 0; i < message->n_kill; i++) {
-        if (!message->kill[i]->id || !time_is_sane(message->kill[i]->grace_ms)) {
-            return err_set(err, ERR_INVALID, "kill: no id, or grace out of range");
-        }
-    }
-    for (size_t i = 0; i < message->n_settled; i++) {
-        if (!message->settled[i]->id) {
-            return err_set(err, ERR_INVALID, "settled: no id");
-        }
-    }
-    if (message->stop && !time_is_sane(message->stop->grace_ms)) {
-        return err_set(err, ERR_INVALID, "stop: grace out of range");
-    }
-    return ERR_OK;
-}
-
-static enum err_code check_ended(const Drover__Ended *ended, struct err *err)
-{
-    if (!ended->id) {
-        return err_set(err, ERR_INVALID, "ended: no id");
-    }
-    if (ended->outcome <= DROVER__OUTCOME__OUTCOME_NONE ||
-        ended->outcome > DROVER__OUTCOME__OUTCOME_SLOT_LOST) {
-        return err_set(err, ERR_INVALID, "ended: unknown outcome");
-    }
-    if (ended->code > 255 || ended->duration_us < 0 || ended->cpu_us < 0 ||
-        ended->started_unix_ms < 0) {
-        return err_set(err, ERR_INVALID, "ended: a number out of range");
-    }
-    return ERR_OK;
-}
-
-static enum err_code check_hello(const Drover__Hello *hello, struct err *err)
-{
-    if (hello->protocol != WIRE_PROTOCOL) {
-        return err_set(err, ERR_INVALID, "hello: protocol %u, need %d", hello->protocol,
-                       (int)WIRE_PROTOCOL);
-    }
-    if (!name_is_safe(hello->name) || strlen(hello->gpu_kind) > WIRE_NAME_BYTES_MAX) {
-        return err_set(err, ERR_INVALID, "hello: a name that cannot be one");
-    }
-    if (hello->gpus > WIRE_GPUS_MAX || hello->cpu_milli > WIRE_CPU_MILLI_MAX ||
-        hello->memory_bytes > INT64_MAX || hello->disk_bytes > INT64_MAX) {
-        return err_set(err, ERR_INVALID, "hello: a number out of range");
-    }
-    return ERR_OK;
-}
-
-static enum err_code check_to_master(const Drover__ToMaster *message, struct err *err)
-{
-    for (size_t i = 0; i < message->n_started; i++) {
-        if (!message->started[i]->id || message->started[i]->started_unix_ms < 0) {
-            return err_set(err, ERR_INVALID, "started: no id, or time out of range");
-        }
-    }
-    for (size_t i = 0; i < message->n_ended; i++) {
-        enum err_code code = check_ended(message->ended[i], err);
-        if (code != ERR_OK) {
-            return code;
-        }
-    }
-    return message->hello ? check_hello(message->hello, err) : ERR_OK;
+    Drover__ToMaster reduced = DROVER__TO_MASTER__INIT;
+    reduced.hello = &hello;
+    uint8_t bytes[VERSION_BYTES_MAX + 64];
+    size_t size = drover__to_master__get_packed_size(&reduced);
+    CHECK(size <= sizeof bytes);
+    drover__to_master__pack(&reduced, bytes);
+    wire_free_to_master(message);
+    Drover__ToMaster *out = drover__to_master__unpack(NULL, size, bytes);
+    CHECK(out);
+    return out;
 }
 
 enum err_code wire_parse_to_node(const void *bytes, size_t size, Drover__ToNode **out,
@@ -141,7 +45,7 @@ enum err_code wire_parse_to_node(const void *bytes, size_t size, Drover__ToNode 
     if (!message) {
         return err_set(err, ERR_INVALID, "message: not a ToNode");
     }
-    enum err_code code = check_to_node(message, err);
+    enum err_code code = wire_check_to_node(message, err);
     if (code != ERR_OK) {
         wire_free_to_node(message);
         return code;
@@ -160,7 +64,11 @@ enum err_code wire_parse_to_master(const void *bytes, size_t size, Drover__ToMas
     if (!message) {
         return err_set(err, ERR_INVALID, "message: not a ToMaster");
     }
-    enum err_code code = check_to_master(message, err);
+    if (message->hello && message->hello->protocol != WIRE_PROTOCOL) {
+        *out = reduce_to_protocol(message);
+        return ERR_OK;
+    }
+    enum err_code code = wire_check_to_master(message, err);
     if (code != ERR_OK) {
         wire_free_to_master(message);
         return code;

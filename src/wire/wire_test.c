@@ -168,6 +168,10 @@ static void test_fields_out_of_range_are_refused(void **state)
     sample.run.gpus = WIRE_GPUS_MAX + 1;
     assert_int_equal(reparse(&sample.message), ERR_INVALID);
     sample_init(&sample);
+    sample.run.message_only = true; /* needs no program, but all the rest */
+    sample.run.n_argv = 0;
+    assert_int_equal(reparse(&sample.message), ERR_OK);
+    sample_init(&sample);
     char assignment[] = "A=B";
     sample.secret.name = assignment;
     assert_int_equal(reparse(&sample.message), ERR_INVALID);
@@ -194,6 +198,255 @@ static void test_an_unknown_outcome_is_refused(void **state)
                          is_known ? ERR_OK : ERR_INVALID);
         wire_free_to_master(out);
     }
+}
+
+static void test_folders_of_a_run_are_safe(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool as_id;
+        bool as_code;
+        bool as_input;
+    } CASES[] = {
+        {"", true, true, false},
+        {"20260801-a1b2", true, false, true},
+        {"0123456789abcdef", true, true, true},
+        {"../up", false, false, false},
+        {".", false, false, false},
+        {"a/b", false, false, false},
+        {"a\nb", false, false, false},
+        {"ABC", true, false, true},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        char text[32];
+        char *inputs[] = {text};
+        struct sample sample;
+        snprintf(text, sizeof text, "%s", CASES[i].text);
+        sample_init(&sample);
+        sample.run.workflow_id = text;
+        assert_int_equal(reparse(&sample.message), CASES[i].as_id ? ERR_OK : ERR_INVALID);
+        sample_init(&sample);
+        sample.run.code = text;
+        assert_int_equal(reparse(&sample.message), CASES[i].as_code ? ERR_OK : ERR_INVALID);
+        sample_init(&sample);
+        sample.run.n_inputs = 1;
+        sample.run.inputs = inputs;
+        assert_int_equal(reparse(&sample.message), CASES[i].as_input ? ERR_OK : ERR_INVALID);
+    }
+    struct sample sample;
+    uint8_t root[] = "/a\0b";
+    sample_init(&sample);
+    sample.run.root = (ProtobufCBinaryData){.data = root, .len = 4};
+    assert_int_equal(reparse(&sample.message), ERR_INVALID);
+    sample.run.root.len = 2;
+    assert_int_equal(reparse(&sample.message), ERR_OK);
+}
+
+static void test_a_welcome_has_a_session_and_sane_times(void **state)
+{
+    (void)state;
+    char name[] = "n1";
+    char reason[] = "go\x1b[2J";
+    uint8_t folder[] = "/state";
+    Drover__Welcome good = DROVER__WELCOME__INIT;
+    good.session = 1;
+    good.name = name;
+    good.heartbeat_ms = 1000;
+    good.lease_ms = 4000;
+    good.bulk_port = 65535;
+    good.folder = (ProtobufCBinaryData){.data = folder, .len = 6};
+    Drover__Welcome welcome = good;
+    Drover__ToNode message = DROVER__TO_NODE__INIT;
+    message.welcome = &welcome;
+    assert_int_equal(reparse(&message), ERR_OK);
+    welcome.session = 0;
+    assert_int_equal(reparse(&message), ERR_INVALID);
+    welcome = good;
+    welcome.lease_ms = 1000;
+    assert_int_equal(reparse(&message), ERR_INVALID);
+    welcome = good;
+    welcome.heartbeat_ms = 0;
+    assert_int_equal(reparse(&message), ERR_INVALID);
+    welcome = good;
+    welcome.bulk_port = 65536;
+    assert_int_equal(reparse(&message), ERR_INVALID);
+    welcome = good;
+    welcome.folder = (ProtobufCBinaryData){.data = folder + 1, .len = 5};
+    assert_int_equal(reparse(&message), ERR_INVALID);
+    Drover__Bye bye = DROVER__BYE__INIT;
+    message.welcome = NULL;
+    message.bye = &bye;
+    assert_int_equal(reparse(&message), ERR_OK);
+    bye.reason = reason;
+    assert_int_equal(reparse(&message), ERR_INVALID);
+}
+
+/* A valid hello, to be spoilt by the tests. */
+struct hello {
+    Drover__ToMaster message;
+    Drover__Hello hello;
+    Drover__Holding holding;
+    Drover__Holding *holdings[1];
+    Drover__Attempt id;
+    char label[80];
+    char *labels[WIRE_LABELS_MAX + 1];
+};
+
+static void hello_init(struct hello *hello)
+{
+    static char name[] = "node-1";
+    static char boot[] = "00112233445566778899aabbccddeeff";
+    drover__to_master__init(&hello->message);
+    drover__hello__init(&hello->hello);
+    drover__holding__init(&hello->holding);
+    drover__attempt__init(&hello->id);
+    snprintf(hello->label, sizeof hello->label, "zone=a");
+    for (int i = 0; i <= WIRE_LABELS_MAX; i++) {
+        hello->labels[i] = hello->label;
+    }
+    hello->holding.id = &hello->id;
+    hello->holdings[0] = &hello->holding;
+    hello->hello.protocol = WIRE_PROTOCOL;
+    hello->hello.name = name;
+    hello->hello.boot = boot;
+    hello->hello.labels = hello->labels;
+    hello->hello.n_labels = 2;
+    hello->hello.holding = hello->holdings;
+    hello->hello.n_holding = 1;
+    hello->message.hello = &hello->hello;
+}
+
+static enum err_code reparse_to_master(const Drover__ToMaster *message, Drover__ToMaster **out)
+{
+    size_t size = drover__to_master__get_packed_size(message);
+    uint8_t *bytes = malloc(size + 1);
+    assert_non_null(bytes);
+    drover__to_master__pack(message, bytes);
+    Drover__ToMaster *parsed = NULL;
+    enum err_code code = wire_parse_to_master(bytes, size, &parsed, NULL);
+    free(bytes);
+    if (out) {
+        *out = parsed;
+    } else {
+        wire_free_to_master(parsed);
+    }
+    return code;
+}
+
+static void test_a_hello_is_judged_field_by_field(void **state)
+{
+    (void)state;
+    struct hello hello;
+    hello_init(&hello);
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_OK);
+    static const char *const BAD_LABELS[] = {"", "a b", "tab\t", "caf\xc3\xa9"};
+    for (size_t i = 0; i < sizeof BAD_LABELS / sizeof BAD_LABELS[0]; i++) {
+        snprintf(hello.label, sizeof hello.label, "%s", BAD_LABELS[i]);
+        assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_INVALID);
+    }
+    snprintf(hello.label, sizeof hello.label, "%065d", 1);
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_INVALID);
+    snprintf(hello.label, sizeof hello.label, "%064d", 1);
+    hello.hello.n_labels = WIRE_LABELS_MAX;
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_OK);
+    hello.hello.n_labels = WIRE_LABELS_MAX + 1;
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_INVALID);
+    hello_init(&hello);
+    hello.holding.id = NULL;
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_INVALID);
+    hello_init(&hello);
+    hello.hello.price_micro_hour = -1;
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_INVALID);
+    hello_init(&hello);
+    char *texts[] = {hello.label};
+    hello.hello.notes = texts;
+    hello.hello.n_notes = 1;
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_OK);
+    char escape[] = "\x1b[2J";
+    texts[0] = escape;
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_INVALID);
+    hello_init(&hello);
+    hello.hello.boot = escape;
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_INVALID);
+    hello_init(&hello);
+    hello.hello.name = escape;
+    assert_int_equal(reparse_to_master(&hello.message, NULL), ERR_INVALID);
+}
+
+static void test_another_protocol_is_told_apart_and_nothing_else_of_it_is_kept(void **state)
+{
+    (void)state;
+    char up[] = "../up";
+    char version[] = "0.0.9";
+    for (unsigned protocol = 0; protocol < 5; protocol++) {
+        struct hello hello;
+        hello_init(&hello);
+        hello.hello.protocol = protocol;
+        hello.hello.version = version;
+        if (protocol != WIRE_PROTOCOL) {
+            hello.hello.name = up;
+            hello.message.stopped = true;
+        }
+        Drover__ToMaster *out = NULL;
+        struct err err = {0};
+        assert_int_equal(reparse_to_master(&hello.message, &out), ERR_OK);
+        assert_int_equal(out->hello->protocol, protocol);
+        if (protocol == WIRE_PROTOCOL) {
+            assert_int_equal(wire_check_protocol(out->hello, &err), ERR_OK);
+            assert_int_equal(out->hello->n_labels, 2);
+        } else {
+            assert_int_equal(wire_check_protocol(out->hello, &err), ERR_UNSUPPORTED);
+            assert_non_null(strstr(err.text, ", need 2: the node's drover 0.0.9 is "));
+            assert_string_equal(out->hello->name, "");
+            assert_int_equal(out->hello->n_labels, 0);
+            assert_false(out->stopped);
+        }
+        wire_free_to_master(out);
+    }
+}
+
+static void test_reports_have_bounds(void **state)
+{
+    (void)state;
+    static uint8_t log[WIRE_LOG_BYTES_MAX + 1];
+    Drover__Attempt id = DROVER__ATTEMPT__INIT;
+    Drover__Ended ended = DROVER__ENDED__INIT;
+    Drover__Ended *list[] = {&ended};
+    Drover__ToMaster message = DROVER__TO_MASTER__INIT;
+    ended.id = &id;
+    ended.outcome = DROVER__OUTCOME__OUTCOME_EXITED;
+    message.n_ended = 1;
+    message.ended = list;
+    ended.log = (ProtobufCBinaryData){.data = log, .len = WIRE_LOG_BYTES_MAX};
+    assert_int_equal(reparse_to_master(&message, NULL), ERR_OK);
+    ended.log.len++;
+    assert_int_equal(reparse_to_master(&message, NULL), ERR_INVALID);
+    ended.log.len = 0;
+    ended.duration_us = INT64_MAX;
+    assert_int_equal(reparse_to_master(&message, NULL), ERR_INVALID);
+    ended.duration_us = 0;
+    ended.log_bytes = UINT64_MAX;
+    assert_int_equal(reparse_to_master(&message, NULL), ERR_INVALID);
+
+    Drover__Usage usage = DROVER__USAGE__INIT;
+    Drover__Usage *usages[] = {&usage};
+    Drover__Notice notice = DROVER__NOTICE__INIT;
+    drover__to_master__init(&message);
+    message.n_usage = 1;
+    message.usage = usages;
+    message.notice = &notice;
+    assert_int_equal(reparse_to_master(&message, NULL), ERR_OK);
+    notice.grace_ms = -1;
+    assert_int_equal(reparse_to_master(&message, NULL), ERR_INVALID);
+    notice.grace_ms = 120000;
+    usage.cpu_milli = WIRE_CPU_MILLI_MAX + 1;
+    assert_int_equal(reparse_to_master(&message, NULL), ERR_INVALID);
+    usage.cpu_milli = 0;
+    usage.net_in_bytes = UINT64_MAX;
+    assert_int_equal(reparse_to_master(&message, NULL), ERR_INVALID);
+    drover__to_master__init(&message);
+    assert_int_equal(reparse_to_master(&message, NULL), ERR_OK); /* a heartbeat */
 }
 
 static void test_spoilt_bytes_never_crash(void **state)
@@ -226,6 +479,11 @@ int main(void)
         cmocka_unit_test(test_a_message_too_large_is_neither_sent_nor_accepted),
         cmocka_unit_test(test_fields_out_of_range_are_refused),
         cmocka_unit_test(test_an_unknown_outcome_is_refused),
+        cmocka_unit_test(test_folders_of_a_run_are_safe),
+        cmocka_unit_test(test_a_welcome_has_a_session_and_sane_times),
+        cmocka_unit_test(test_a_hello_is_judged_field_by_field),
+        cmocka_unit_test(test_another_protocol_is_told_apart_and_nothing_else_of_it_is_kept),
+        cmocka_unit_test(test_reports_have_bounds),
         cmocka_unit_test(test_spoilt_bytes_never_crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

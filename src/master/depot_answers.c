@@ -1,0 +1,103 @@
+/* depot_answers.c - what the loop says to the depot's questions: may this node send, or have, that?
+ */
+#include "master/server_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_live_there(const struct server *server, const struct herd_node *node,
+                          const struct core_attempt *id)
+{
+    struct core_task_view view;
+    if (!reports_name_a_task(server, id)) {
+        return false;
+    }
+    core_task_view(server->core, id->workflow, id->experiment, id->task, &view);
+    return (view.state == TASK_ASSIGNED || view.state == TASK_RUNNING) &&
+           view.attempt == id->attempt && view.node == node->number;
+}
+
+static bool depends_on(const struct recipe *recipe, uint32_t experiment, const char *name)
+{
+    const struct experiment *from = &recipe->experiments[experiment];
+    for (size_t i = 0; i < from->depends_count; i++) {
+        if (strcmp(recipe->experiments[from->depends_on[i]].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum err_code judge(const struct server *server, const struct depot_event *event,
+                           uint64_t *log_limit_bytes)
+{
+    const struct herd_node *node = herd_find_key(&server->herd, event->key);
+    if (!node || node->state == HERD_REVOKED) {
+        return ERR_DENIED;
+    }
+    if (event->ask == DEPOT_READ_CODE) {
+        return ERR_OK;
+    }
+    struct core_attempt id = {.workflow = event->id.workflow,
+                              .experiment = event->id.experiment,
+                              .task = event->id.task,
+                              .attempt = event->id.attempt,
+                              .term = event->id.term};
+    if (!is_live_there(server, node, &id)) {
+        return node->state == HERD_HERE ? ERR_STALE : ERR_AGAIN;
+    }
+    const struct recipe *recipe = server->session->flows[id.workflow - 1]->recipe;
+    *log_limit_bytes = recipe->experiments[id.experiment].log_limit_bytes;
+    if (event->ask == DEPOT_READ_OUTPUTS && !depends_on(recipe, id.experiment, event->name)) {
+        return ERR_DENIED;
+    }
+    return ERR_OK;
+}
+
+void depot_read(struct server *server)
+{
+    struct depot_event event;
+    while (server->depot && depot_next(server->depot, &event)) {
+        uint64_t log_limit_bytes = 0;
+        switch (event.kind) {
+        case DEPOT_QUESTION: {
+            enum err_code verdict = judge(server, &event, &log_limit_bytes);
+            depot_answer(server->depot, event.number, verdict, NULL, log_limit_bytes);
+            break;
+        }
+        case DEPOT_HTTP: {
+            struct http_reply reply = {.status = event.status,
+                                       .content_type = event.content_type,
+                                       .body = event.body,
+                                       .body_size = event.body_size};
+            http_reply(server->http, event.number, &reply);
+            break;
+        }
+        case DEPOT_TROUBLE:
+            server_note(server, "waiting: %s", event.text);
+            break;
+        case DEPOT_RECOVERED:
+            server_note(server, "there is room again for what nodes send");
+            break;
+        }
+    }
+}
+
+static void release_request(void *request)
+{
+    http_request_free(request);
+}
+
+void server_post_code(struct server *server, struct http_request *request)
+{
+    static const char prefix[] = "/api/v1";
+    CHECK(server->depot && strncmp(request->path, prefix, sizeof prefix - 1) == 0);
+    depot_post_http(server->depot,
+                    &(struct depot_request){.id = request->id,
+                                            .method = request->method,
+                                            .path = request->path + sizeof prefix - 1,
+                                            .body = request->body,
+                                            .body_size = request->body_size,
+                                            .release = release_request,
+                                            .owner = request});
+}

@@ -1,0 +1,364 @@
+/* gate.c - nodes over the network: sessions, heartbeats, and who is believed.
+ *
+ * A node is its CURVE key. Each Hello begins a new session over the connection it came by; whatever
+ * comes by another connection, or with another session, is dropped and answered with `who`, and the
+ * node says Hello again with all it holds. So a message that was lost on the way, in either
+ * direction, is made good by the next Hello.
+ */
+#include "master/server_state.h"
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+enum { HEARTBEAT_MS = 1000, READ_MAX = 1000 /* messages before others get a turn */ };
+
+static void tell_node(struct server *server, const struct herd_node *node, const char *what)
+{
+    struct server_event event = {
+        .kind = "node", .node = node->number, .text = what, .at_ms = server_now_ms(server)};
+    server_tell(server, &event);
+}
+
+static void answer(struct server *server, const struct door_sender *sender,
+                   const Drover__ToNode *message)
+{
+    /* a peer that has gone again, or does not read, gets nothing */
+    (void)!door_send_to_node(server->gate.socket, sender->route, sender->route_size, message, NULL);
+}
+
+static void answer_bye(struct server *server, const struct door_sender *sender, const char *reason,
+                       bool again)
+{
+    Drover__Bye bye = DROVER__BYE__INIT;
+    bye.reason = (char *)reason;
+    bye.again = again;
+    Drover__ToNode message = DROVER__TO_NODE__INIT;
+    message.bye = &bye;
+    answer(server, sender, &message);
+}
+
+/* --- to a node ---------------------------------------------------------------------------------
+ */
+
+void gate_send(struct server *server, uint32_t number, Drover__ToNode *message)
+{
+    struct herd_node *node = herd_at(&server->herd, number);
+    if (!node || node->session == 0) {
+        return; /* its next Hello tells what it has; what it lacks is assigned anew */
+    }
+    message->session = node->session;
+    if (door_send_to_node(server->gate.socket, node->route, node->route_size, message, NULL) !=
+        ERR_OK) {
+        node->session = 0; /* something is lost: the next thing it says is answered with `who` */
+    }
+}
+
+static void send_welcome(struct server *server, const struct herd_node *node)
+{
+    Drover__Welcome welcome = DROVER__WELCOME__INIT;
+    welcome.session = node->session;
+    welcome.node = node->number;
+    welcome.name = node->name;
+    welcome.heartbeat_ms = HEARTBEAT_MS;
+    welcome.lease_ms = (uint32_t)server->gate.lease_ms;
+    welcome.bulk_port = server->depot ? depot_port(server->depot) : 0;
+    welcome.folder = (ProtobufCBinaryData){.len = strlen(server->session->folder),
+                                           .data = (uint8_t *)server->session->folder};
+    welcome.probe = (ProtobufCBinaryData){.len = strlen(server->gate.probe),
+                                          .data = (uint8_t *)server->gate.probe};
+    Drover__ToNode message = DROVER__TO_NODE__INIT;
+    message.welcome = &welcome;
+    message.session = node->session;
+    (void)!door_send_to_node(server->gate.socket, node->route, node->route_size, &message, NULL);
+}
+
+/* --- Hello -------------------------------------------------------------------------------------
+ */
+
+static void take_labels(struct herd_node *node, const Drover__Hello *hello)
+{
+    for (size_t i = 0; i < node->label_count; i++) {
+        free(node->labels[i]);
+    }
+    node->label_count = 0;
+    for (size_t i = 0; i < hello->n_labels && node->label_count < HERD_LABELS_MAX - 1; i++) {
+        if (strncmp(hello->labels[i], "node=", 5) != 0) { /* nobody may pose as another */
+            node->labels[node->label_count++] = mem_strdup(hello->labels[i]);
+        }
+    }
+    struct str own = {0};
+    str_addf(&own, "node=%s", node->name);
+    node->labels[node->label_count++] = str_take(&own);
+}
+
+static void take_hello(struct server *server, struct herd_node *node, const Drover__Hello *hello)
+{
+    int64_t now_ms = server_now_ms(server);
+    node->capacity = (struct core_resources){.cpu_milli = hello->cpu_milli,
+                                             .gpus = hello->gpus,
+                                             .memory_bytes = hello->memory_bytes,
+                                             .disk_bytes = hello->disk_bytes};
+    snprintf(node->capacity.gpu_kind, sizeof node->capacity.gpu_kind, "%s", hello->gpu_kind);
+    take_labels(node, hello);
+    free(node->version);
+    node->version = mem_strdup(hello->version);
+    node->price_micro_hour = hello->price_micro_hour;
+    node->pid = hello->pid;
+    node->joined_ms = node->joined_ms ? node->joined_ms : now_ms;
+    node->heard_ms = now_ms;
+    node->here_since_ms = node->here_since_ms ? node->here_since_ms : now_ms;
+    node->state = HERD_HERE;
+    node->suspect = false;
+}
+
+static void join_core(struct server *server, struct herd_node *node, const Drover__Hello *hello,
+                      bool fresh)
+{
+    AUTO_FREE struct core_attempt *held = mem_array(hello->n_holding + 1, sizeof *held);
+    for (size_t i = 0; i < hello->n_holding; i++) {
+        const Drover__Attempt *id = hello->holding[i]->id;
+        held[i] = (struct core_attempt){.workflow = id->workflow,
+                                        .experiment = id->experiment,
+                                        .task = id->task,
+                                        .attempt = id->attempt,
+                                        .term = id->term};
+    }
+    struct core_node_spec spec = {
+        .capacity = node->capacity,
+        .labels = {.items = (const char *const *)node->labels, .count = node->label_count},
+        .held = held,
+        .held_count = hello->n_holding,
+        .fresh = fresh};
+    core_node_join(server->core, node->number, &spec, server_now_ms(server), &server->out);
+    server_carry(server, NULL);
+    if (node->drain != CORE_DRAIN_OFF) {
+        core_node_drain(server->core, node->number, node->drain, server_now_ms(server),
+                        &server->out);
+        server_carry(server, NULL);
+    }
+}
+
+static void on_hello(struct server *server, const struct door_sender *sender,
+                     const Drover__Hello *hello)
+{
+    struct err err = {0};
+    if (wire_check_protocol(hello, &err) != ERR_OK) {
+        server->counts.denied++;
+        answer_bye(server, sender, err.text, false);
+        return;
+    }
+    struct herd_node *node = gate_admit(server, sender->key, hello, &err);
+    if (!node) {
+        server->counts.denied++;
+        answer_bye(server, sender, err.text, false);
+        return;
+    }
+    bool was_here = node->state == HERD_HERE && !node->suspect;
+    bool fresh = node->boot[0] && strcmp(node->boot, hello->boot) != 0;
+    if (fresh) { /* an agent begun anew is not drained by what was said to the old one */
+        node->drain = CORE_DRAIN_OFF;
+    }
+    free(node->boot);
+    node->boot = mem_strdup(hello->boot);
+    take_hello(server, node, hello);
+    node->session = rng_seed_from_system() | 1;
+    memcpy(node->route, sender->route, sender->route_size);
+    node->route_size = sender->route_size;
+    send_welcome(server, node);
+    join_core(server, node, hello, fresh);
+    if (server->depot) {
+        depot_welcome_node(server->depot, node->key);
+    }
+    if (!was_here || fresh) {
+        tell_node(server, node, "joined");
+    }
+}
+
+/* --- everything else ---------------------------------------------------------------------------
+ */
+
+static void leave(struct server *server, struct herd_node *node, enum herd_state state)
+{
+    int64_t now_ms = server_now_ms(server);
+    if (node->here_since_ms) {
+        node->here_ms += now_ms - node->here_since_ms;
+        node->here_since_ms = 0;
+    }
+    node->state = state;
+    node->session = 0;
+    node->suspect = false;
+    core_node_lost(server->core, node->number, true, now_ms, &server->out);
+    server_carry(server, NULL);
+    tell_node(server, node, state == HERD_LEFT ? "left" : "revoked");
+}
+
+static void on_notice(struct server *server, struct herd_node *node, const Drover__Notice *notice)
+{
+    server_note(server, "node %s will be taken away (%s): its tasks move", node->name,
+                notice->reason[0] ? notice->reason : "a notice");
+    server_drain(server, node->number, CORE_DRAIN_HARD);
+}
+
+static bool is_heartbeat(const Drover__ToMaster *message)
+{
+    return message->n_started + message->n_ended == 0 && !message->stopped && !message->notice;
+}
+
+static void take_message(struct server *server, struct herd_node *node,
+                         const Drover__ToMaster *message)
+{
+    int64_t now_ms = server_now_ms(server);
+    node->heard_ms = now_ms;
+    if (node->suspect) {
+        node->suspect = false;
+        tell_node(server, node, "back");
+    }
+    core_node_heard(server->core, node->number, now_ms, &server->out);
+    server_carry(server, NULL);
+    if (!reports_take(server, node, message)) {
+        node->session = 0; /* it says Hello again, and all that was not settled */
+        return;
+    }
+    if (message->notice) {
+        on_notice(server, node, message->notice);
+    }
+    if (message->stopped) {
+        leave(server, node, HERD_LEFT);
+    } else if (is_heartbeat(message)) {
+        Drover__ToNode nothing = DROVER__TO_NODE__INIT;
+        gate_send(server, node->number, &nothing);
+    }
+}
+
+static void on_message(struct server *server, const struct door_sender *sender,
+                       const Drover__ToMaster *message)
+{
+    if (message->hello) {
+        on_hello(server, sender, message->hello);
+        return;
+    }
+    struct herd_node *node = herd_find_key(&server->herd, sender->key);
+    bool is_known = node && node->state != HERD_REVOKED && node->session != 0 &&
+                    node->session == message->session && node->route_size == sender->route_size &&
+                    memcmp(node->route, sender->route, sender->route_size) == 0;
+    if (!is_known) {
+        server->counts.strangers++;
+        Drover__ToNode who = DROVER__TO_NODE__INIT;
+        who.who = true;
+        answer(server, sender, &who);
+        return;
+    }
+    take_message(server, node, message);
+}
+
+void gate_read(struct server *server)
+{
+    if (!server->gate.socket) {
+        return;
+    }
+    for (int i = 0; i < READ_MAX; i++) {
+        struct door_sender sender;
+        const void *bytes = NULL;
+        size_t size = 0;
+        enum err_code code =
+            door_receive(server->gate.socket, server->gate.frame, &sender, &bytes, &size, NULL);
+        if (code == ERR_INVALID) {
+            server->counts.bad_messages++;
+            continue;
+        }
+        if (code != ERR_OK) {
+            return;
+        }
+        Drover__ToMaster *message = NULL;
+        if (wire_parse_to_master(bytes, size, &message, NULL) != ERR_OK) {
+            server->counts.bad_messages++;
+            continue;
+        }
+        on_message(server, &sender, message);
+        wire_free_to_master(message);
+    }
+}
+
+/* --- time passes -------------------------------------------------------------------------------
+ */
+
+void gate_tick(struct server *server)
+{
+    if (!server->gate.socket) {
+        return;
+    }
+    for (size_t i = 0; i < server->herd.count; i++) {
+        struct herd_node *node = server->herd.nodes[i];
+        struct core_node_view view;
+        if (node->state != HERD_HERE || node->suspect) {
+            continue;
+        }
+        core_node_view(server->core, node->number, &view);
+        if (view.state == CORE_NODE_SUSPECT) {
+            node->suspect = true;
+            tell_node(server, node, "suspect");
+        }
+    }
+    gate_renew_secret(server);
+}
+
+void gate_lost(struct server *server, struct herd_node *node)
+{
+    int64_t now_ms = server_now_ms(server);
+    if (node->state != HERD_HERE) {
+        return;
+    }
+    if (node->here_since_ms) {
+        node->here_ms += now_ms - node->here_since_ms;
+        node->here_since_ms = 0;
+    }
+    node->state = HERD_AWAY;
+    node->session = 0;
+    node->suspect = false;
+    core_node_lost(server->core, node->number, false, now_ms, &server->out);
+    server_carry(server, NULL);
+    tell_node(server, node, "lost");
+}
+
+void gate_revoke(struct server *server, struct herd_node *node)
+{
+    Drover__Bye bye = DROVER__BYE__INIT;
+    bye.reason = (char *)"this node was revoked";
+    Drover__ToNode message = DROVER__TO_NODE__INIT;
+    message.bye = &bye;
+    gate_send(server, node->number, &message);
+    door_guard_deny(server->gate.guard, node->key);
+    if (server->depot) {
+        depot_forget_node(server->depot, node->key);
+    }
+    leave(server, node, HERD_REVOKED);
+    gate_put_nodes(server);
+}
+
+void gate_stop_nodes(struct server *server, int64_t grace_ms)
+{
+    for (size_t i = 0; i < server->herd.count; i++) {
+        Drover__Stop stop = DROVER__STOP__INIT;
+        stop.grace_ms = grace_ms;
+        Drover__ToNode message = DROVER__TO_NODE__INIT;
+        message.stop = &stop;
+        gate_send(server, (uint32_t)i, &message);
+    }
+}
+
+bool gate_has_nodes(const struct server *server)
+{
+    for (size_t i = 0; i < server->herd.count; i++) {
+        if (server->herd.nodes[i]->state == HERD_HERE) {
+            return true;
+        }
+    }
+    return false;
+}

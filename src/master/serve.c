@@ -1,0 +1,127 @@
+/* serve.c - everything by which others reach the master: the gate, the depot, HTTP.
+ *
+ *     FOLDER/api.url   where HTTP answers
+ */
+#include "master/server_state.h"
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "master/series.h"
+#include "master/sweep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORT_WISH = 7643 }; /* of HTTP, where it is free */
+
+const char *serve_wire_host(const struct master_serve *serve)
+{
+    return serve->wire_host ? serve->wire_host : serve->host;
+}
+
+static void add_url_path(const struct server *server, struct str *out)
+{
+    str_addf(out, "%s/api.url", server->session->folder);
+}
+
+/* The port that users know from last time. */
+static uint16_t port_of_last_time(const struct server *server)
+{
+    AUTO_STR struct str path = {0};
+    AUTO_STR struct str text = {0};
+    add_url_path(server, &path);
+    if (io_read_file(str_text(&path), 4096, &text, NULL) != ERR_OK) {
+        return PORT_WISH;
+    }
+    const char *colon = strrchr(str_text(&text), ':');
+    long port = colon ? strtol(colon + 1, NULL, 10) : 0;
+    return port > 0 && port <= UINT16_MAX ? (uint16_t)port : PORT_WISH;
+}
+
+static enum err_code open_http(struct server *server, struct err *err)
+{
+    const struct master_serve *serve = server->options->serve;
+    if (!serve->with_http) {
+        return ERR_OK;
+    }
+    struct http_options options = {.zmq_context = server->context,
+                                   .host = serve->host,
+                                   .port = serve->http_port_given ? serve->http_port
+                                                                  : port_of_last_time(server),
+                                   .port_is_wish = !serve->http_port_given,
+                                   .certificate_file = serve->certificate_file,
+                                   .key_file = serve->key_file};
+    enum err_code code = http_start(&options, &server->http, err);
+    return code == ERR_OK ? api_create(server, &server->api, err) : code;
+}
+
+enum err_code serve_open(struct server *server, struct err *err)
+{
+    const struct master_serve *serve = server->options->serve;
+    enum err_code code = gate_open(server, err);
+    if (code == ERR_OK) {
+        struct depot_options depot = {.zmq_context = server->context,
+                                      .host = serve_wire_host(serve),
+                                      .keys = &server->gate.keys,
+                                      .state_folder = server->session->folder};
+        code = depot_start(&depot, &server->depot, err);
+    }
+    AUTO_STR struct str usage = {0};
+    str_addf(&usage, "%s/usage", server->session->folder);
+    server->series = series_open(&(struct series_options){.folder = str_text(&usage)});
+    struct retention_limits limits = retention_defaults();
+    server->sweep = sweep_create(&limits);
+    for (size_t i = 0; code == ERR_OK && i < server->session->flow_count; i++) {
+        if (core_workflow_state(server->core, (uint32_t)i + 1) == WORKFLOW_RUNNING) {
+            server_know_flow(server, server->session->flows[i]);
+        }
+    }
+    return code == ERR_OK ? open_http(server, err) : code;
+}
+
+static enum err_code write_api_url(const struct server *server, struct err *err)
+{
+    AUTO_STR struct str path = {0};
+    AUTO_STR struct str text = {0};
+    add_url_path(server, &path);
+    str_addf(&text, "%s\n", http_url(server->http));
+    return io_replace_file(str_text(&path), str_text(&text), text.size, 0644, err);
+}
+
+bool serve_announce(struct server *server)
+{
+    if (!server->options->serve) {
+        return true;
+    }
+    enum err_code code = gate_announce(server, &server->err);
+    if (code == ERR_OK && server->http) {
+        code = write_api_url(server, &server->err);
+    }
+    if (code == ERR_OK) {
+        code = locals_start(server, &server->err);
+    }
+    if (code == ERR_OK) {
+        const struct master_observer *observer = server->options->observer;
+        if (observer->serving) {
+            observer->serving(observer->context, server);
+        }
+    }
+    server->broken = server->broken || code != ERR_OK;
+    return code == ERR_OK;
+}
+
+void serve_close(struct server *server)
+{
+    http_stop(server->http);
+    api_destroy(server->api);
+    server->http = NULL;
+    server->api = NULL;
+    depot_stop(server->depot);
+    server->depot = NULL;
+    sweep_destroy(server->sweep);
+    server->sweep = NULL;
+    series_close(server->series);
+    server->series = NULL;
+    gate_close(server);
+}
