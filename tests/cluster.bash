@@ -23,6 +23,7 @@ drover() { # COMMAND ARGUMENTS...
     "$DROVER" "$1" --state "$STATE" "${@:2}"
 }
 
+# shellcheck disable=SC2120 # options are seldom needed
 serve() { # OPTIONS...
     "$DROVER" serve --state "$STATE" --lease "$LEASE_MS" "$@" </dev/null >>server.said 2>&1 &
     server=$!

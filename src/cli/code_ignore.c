@@ -282,7 +282,10 @@ static void compile(struct pattern *pattern, const char *text, size_t size)
             break;
         case '[':
             at = read_set(at + 1, end, &set);
-            pattern->is_void = !at;
+            if (!at) {
+                pattern->is_void = true;
+                return;
+            }
             add_step(pattern, STEP_SET, 0);
             pattern->steps[pattern->count - 1].set = (uint32_t)pattern->set_count;
             VEC_PUSH(pattern->sets, pattern->set_count, pattern->set_cap) = set;

@@ -344,7 +344,7 @@ static void versions_that_nobody_uses_go_after_a_day(void **state)
     assert_int_equal(bulk_pool_list(pool, versions, 10), 4);
     bulk_pool_expire(pool, NULL, 0, 5, 0);
     assert_int_equal(bulk_pool_list(pool, versions, 10), 4);
-    bulk_pool_expire(pool, NULL, 0, 0, 24 * 3600 * 1000);
+    bulk_pool_expire(pool, NULL, 0, 0, INT64_C(24) * 3600 * 1000);
     assert_int_equal(bulk_pool_list(pool, versions, 10), 4);
     char kept[1][SHA256_HEX_CHARS + 1];
     memcpy(kept[0], versions[3], sizeof kept[0]);

@@ -301,7 +301,8 @@ static void reply(struct conn *conn, const struct post *post, zmq_msg_t *message
                       : respond_message(actor, message, size);
     add_headers(actor, response, copy.status, copy.status == 204 ? NULL : type);
     if (location[0] != '\0') {
-        actor->mhd->MHD_add_response_header(response, "Location", location);
+        const char *name = copy.status == 405 ? "Allow" : "Location";
+        actor->mhd->MHD_add_response_header(response, name, location);
     }
     if (copy.retry_after_s > 0) {
         char seconds[16];

@@ -90,7 +90,7 @@ struct http_reply {
     const char *content_type; /* NULL: application/json */
     const void *body;         /* copied */
     size_t body_size;
-    const char *location; /* a header, or NULL */
+    const char *location; /* a header, or NULL; of a 405 it is Allow: "GET, POST" */
     int retry_after_s;    /* a header, or 0 */
     /* Instead of body: size bytes of this file from offset, sent by the server's thread (fewer if
      * it has fewer); NULL: none. A file that is not there is answered as empty. */

@@ -165,7 +165,7 @@ static void answer_call(struct api_call *call)
     struct err err = {0};
     call->route = find_route(call, methods, sizeof methods);
     if (!call->route && methods[0]) {
-        api_fail(call, 405, "%.16s is not possible here; %s is", call->request->method, methods);
+        api_fail_method(call, methods);
     } else if (!call->route) {
         api_fail(call, 404,
                  "there is nothing at %.200s; " API_BASE "/openapi.json says what there is",

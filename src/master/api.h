@@ -123,6 +123,8 @@ void api_reply(struct api_call *call, const struct http_reply *reply, uint64_t a
 void api_reply_json(struct api_call *call, const struct str *body, uint64_t after);
 /* application/problem+json. */
 void api_fail(struct api_call *call, int status, const char *format, ...) PRINTF_LIKE(3, 4);
+/* 405: "GET, POST" would be possible. */
+void api_fail_method(struct api_call *call, const char *methods);
 /* The body of a problem; diags may be NULL. */
 void api_problem_json(struct str *out, int status, const char *detail,
                       const struct diag_list *diags);

@@ -103,7 +103,8 @@ void api_problem_json(struct str *out, int status, const char *detail,
     json_end(&json);
 }
 
-static void reply_problem(struct api_call *call, int status, const char *detail)
+static void reply_problem(struct api_call *call, int status, const char *detail,
+                          const char *location)
 {
     AUTO_STR struct str body = {0};
     api_problem_json(&body, status, detail, NULL);
@@ -112,9 +113,18 @@ static void reply_problem(struct api_call *call, int status, const char *detail)
         .content_type = "application/problem+json",
         .body = str_text(&body),
         .body_size = body.size,
+        .location = location,
         .retry_after_s = status == 503 ? 1 : 0,
     };
     api_reply(call, &reply, 0);
+}
+
+void api_fail_method(struct api_call *call, const char *methods)
+{
+    char detail[128];
+    snprintf(detail, sizeof detail, "%.16s is not possible here; %s is", call->request->method,
+             methods);
+    reply_problem(call, 405, detail, methods);
 }
 
 void api_fail(struct api_call *call, int status, const char *format, ...)
@@ -125,7 +135,7 @@ void api_fail(struct api_call *call, int status, const char *format, ...)
     // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): inlined, va_start goes unseen
     vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
-    reply_problem(call, status, detail);
+    reply_problem(call, status, detail, NULL);
 }
 
 /* --- finding --------------------------------------------------------------------------------- */

@@ -162,7 +162,7 @@ const struct api_route api_routes[] = {
      .status = 200, .schema = "CodePack"},
     {"POST", API_BASE "/code/versions", TOKEN_USER, api_post_code, "makeCodeVersion",
      "a version of code, from its manifest; 409 names objects that are missing", .body = "Manifest",
-     .status = 200, .schema = "CodeVersion"},
+     .status = 201, .schema = "CodeVersion"},
     {"GET", API_BASE "/code/versions/{version}", TOKEN_USER, api_post_code, "getCodeVersion",
      "the manifest of a version", .status = 200, .type = "text/plain"},
 };

@@ -194,6 +194,7 @@ static void test_strange_paths_and_queries_are_refused(void **state)
         fake_ask(fake, &(struct fake_request){"DELETE", API_BASE "/workflows"});
     assert_problem(reply, 405);
     assert_has(reply, "POST, GET");
+    assert_string_equal(reply->location, "POST, GET");
     static const char *const bad[] = {
         "x=1",
         "limit=0",

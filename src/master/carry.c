@@ -19,6 +19,7 @@ enum {
     DETAIL_BYTES_MAX = 300,
     OVERSIZE_BYTES = 512 << 10,   /* more than a node takes */
     MESSAGE_BYTES_SOFT = 1 << 20, /* a message to the node is sent when it reaches this */
+    SMALL_MAX = 16384,            /* kills and settlements in one */
 };
 
 static void make_token(const struct carrier *carrier, const char *name, char out[64])
@@ -175,6 +176,21 @@ static void add_needs(const struct flow *flow, const struct experiment *experime
     run->gpus = flow->ignore_hardware ? 0 : experiment->hardware.gpus;
 }
 
+/* What a run takes in a message besides its command and environment. */
+static size_t other_bytes(const Drover__Run *run)
+{
+    enum { NUMBERS = 160 }; /* its id, limits, needs */
+    size_t bytes = NUMBERS + run->root.len + run->workdir.len + strlen(run->experiment_name) +
+                   strlen(run->workflow_id) + strlen(run->code) + strlen(run->nonce);
+    for (size_t i = 0; i < run->n_secrets; i++) {
+        bytes += strlen(run->secrets[i]->name) + run->secrets[i]->file.len + 8;
+    }
+    for (size_t i = 0; i < run->n_inputs; i++) {
+        bytes += strlen(run->inputs[i]) + 4;
+    }
+    return bytes;
+}
+
 static void add_run(struct carrier *carrier, uint32_t node, const struct core_attempt *id)
 {
     const struct flow *flow = flow_of(carrier, id);
@@ -212,31 +228,7 @@ static void add_run(struct carrier *carrier, uint32_t node, const struct core_at
     }
     struct mailbag *bag = bag_of(carrier, node);
     VEC_PUSH(bag->runs, bag->run_count, bag->run_cap) = run;
-    bag->run_bytes += bytes;
-}
-
-static void add_kill(struct carrier *carrier, uint32_t node, const struct core_attempt *id)
-{
-    Drover__Kill *kill = arena_alloc(&carrier->arena, sizeof *kill);
-    drover__kill__init(kill);
-    kill->id = make_id(carrier, id);
-    /* a node may hold what no workflow of ours knows */
-    if (id->workflow >= 1 && id->workflow <= carrier->session->flow_count &&
-        id->experiment < flow_of(carrier, id)->recipe->experiment_count) {
-        kill->grace_ms = flow_of(carrier, id)->recipe->experiments[id->experiment].grace_ms;
-    }
-    struct mailbag *bag = bag_of(carrier, node);
-    VEC_PUSH(bag->kills, bag->kill_count, bag->kill_cap) = kill;
-}
-
-static void add_settled(struct carrier *carrier, const struct core_effect *effect)
-{
-    Drover__Settled *settled = arena_alloc(&carrier->arena, sizeof *settled);
-    drover__settled__init(settled);
-    settled->id = make_id(carrier, &effect->id);
-    settled->accepted = effect->accepted;
-    struct mailbag *bag = bag_of(carrier, effect->node);
-    VEC_PUSH(bag->settled, bag->settled_count, bag->settled_cap) = settled;
+    bag->run_bytes += bytes + other_bytes(run);
 }
 
 static void send_bag(struct carrier *carrier, uint32_t node)
@@ -258,6 +250,48 @@ static void send_bag(struct carrier *carrier, uint32_t node)
     bag->settled_count = 0;
 }
 
+/* Kills and settlements are small; so many of them are a message of their own. */
+static void send_when_long(struct carrier *carrier, uint32_t node)
+{
+    const struct mailbag *bag = &carrier->bags[node];
+    if (bag->kill_count + bag->settled_count >= SMALL_MAX) {
+        send_bag(carrier, node);
+    }
+}
+
+static void add_kill(struct carrier *carrier, uint32_t node, const struct core_attempt *id)
+{
+    Drover__Kill *kill = arena_alloc(&carrier->arena, sizeof *kill);
+    drover__kill__init(kill);
+    kill->id = make_id(carrier, id);
+    /* a node may hold what no workflow of ours knows */
+    if (id->workflow >= 1 && id->workflow <= carrier->session->flow_count &&
+        id->experiment < flow_of(carrier, id)->recipe->experiment_count) {
+        kill->grace_ms = flow_of(carrier, id)->recipe->experiments[id->experiment].grace_ms;
+    }
+    struct mailbag *bag = bag_of(carrier, node);
+    VEC_PUSH(bag->kills, bag->kill_count, bag->kill_cap) = kill;
+    send_when_long(carrier, node);
+}
+
+static void add_settled(struct carrier *carrier, const struct core_effect *effect)
+{
+    Drover__Settled *settled = arena_alloc(&carrier->arena, sizeof *settled);
+    drover__settled__init(settled);
+    settled->id = make_id(carrier, &effect->id);
+    settled->accepted = effect->accepted;
+    struct mailbag *bag = bag_of(carrier, effect->node);
+    VEC_PUSH(bag->settled, bag->settled_count, bag->settled_cap) = settled;
+    send_when_long(carrier, effect->node);
+}
+
+void carry_send(struct carrier *carrier, uint32_t node)
+{
+    if (node < carrier->bag_count) {
+        send_bag(carrier, node);
+    }
+}
+
 static void send_all(struct carrier *carrier)
 {
     for (size_t i = 0; i < carrier->full_count; i++) {
@@ -268,6 +302,23 @@ static void send_all(struct carrier *carrier)
     arena_reset(&carrier->arena);
 }
 
+/* While a start waited for the log or for a link the attempt may have been lost: its node came back
+ * without it. Nobody would tell the node to end it. */
+static void start(struct carrier *carrier, const struct core_effect *effect)
+{
+    struct core_task_view view;
+    const struct core_attempt *id = &effect->id;
+    core_task_view(carrier->core, id->workflow, id->experiment, id->task, &view);
+    if ((view.state != TASK_ASSIGNED && view.state != TASK_RUNNING) ||
+        view.attempt != id->attempt) {
+        return;
+    }
+    add_run(carrier, effect->node, id);
+    if (carrier->bags[effect->node].run_bytes > MESSAGE_BYTES_SOFT) {
+        send_bag(carrier, effect->node);
+    }
+}
+
 /* --- facts -------------------------------------------------------------------------------------
  */
 
@@ -276,6 +327,9 @@ static void add_fact(struct carrier *carrier, const struct fact *fact)
     uint8_t bytes[FACT_BYTES_MAX];
     str_add_bytes(&carrier->facts, bytes, fact_encode(fact, bytes));
     carrier->fact_count++;
+    if (fact->kind == FACT_LOST) {
+        carrier->ops->lost(carrier->context, fact);
+    }
     if (fact->kind == FACT_ACCEPTED && (fact->flags & FACT_HAS_OUTPUT)) {
         /* at once, not when durable: what depends on it may start now. A link that a crash leaves
          * without its fact is put right when the run is resumed. */
@@ -301,7 +355,7 @@ bool carry_links(struct carrier *carrier, struct err *err)
     }
     for (size_t i = 0; i < carrier->held_count; i++) {
         if (carrier->held[i].kind == EFFECT_START) {
-            add_run(carrier, carrier->held[i].node, &carrier->held[i].id);
+            start(carrier, &carrier->held[i]);
         } else {
             add_kill(carrier, carrier->held[i].node, &carrier->held[i].id);
         }
@@ -385,6 +439,9 @@ static void describe(struct carrier *carrier, const struct core_effect *effect,
         out->event.peak_rss_bytes = report->peak_rss_bytes;
         size_t size = report->detail ? strnlen(report->detail, DETAIL_BYTES_MAX) : 0;
         out->detail = size > 0 ? mem_strndup(report->detail, size) : NULL;
+        for (char *at = out->detail; at && *at; at++) { /* it goes to terminals */
+            *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
+        }
         if (out->detail) {
             note_in_log(carrier, effect, out->detail);
         }
@@ -400,10 +457,7 @@ static void perform(struct carrier *carrier, struct pending *item)
             VEC_PUSH(carrier->held, carrier->held_count, carrier->held_cap) = *effect;
             break;
         }
-        add_run(carrier, effect->node, &effect->id);
-        if (carrier->bags[effect->node].run_bytes > MESSAGE_BYTES_SOFT) {
-            send_bag(carrier, effect->node);
-        }
+        start(carrier, effect);
         break;
     case EFFECT_KILL:
         if (carrier->held_count > 0) { /* not before the start it may be about */

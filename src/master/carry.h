@@ -49,6 +49,7 @@ struct carrier_ops {
     void (*experiment)(void *context, const struct core_attempt *about,
                        const struct core_experiment_view *view);
     void (*workflow)(void *context, uint32_t workflow);
+    void (*lost)(void *context, const struct fact *fact); /* decided, maybe not yet durable */
 };
 
 struct carrier {
@@ -106,6 +107,9 @@ bool carry_links(struct carrier *carrier, struct err *err);
 
 /* Posts the facts and sends the messages gathered since the last flush. */
 void carry_flush(struct carrier *carrier);
+
+/* Sends what was gathered for one node, before its session changes. */
+void carry_send(struct carrier *carrier, uint32_t node);
 
 /* Facts up to `durable` are safe: what waited for them is done now. */
 void carry_durable(struct carrier *carrier, uint64_t durable);

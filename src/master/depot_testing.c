@@ -163,7 +163,7 @@ bool pair_wait(struct pair *pair, uint64_t ticket, int64_t wait_ms, struct bulk_
 
 void pair_expect_done(struct pair *pair, uint64_t ticket)
 {
-    struct bulk_event event;
+    struct bulk_event event = {0};
     assert_true(pair_wait(pair, ticket, 30000, &event));
     if (event.err.code != ERR_OK) {
         print_message("%s\n", event.err.text);

@@ -17,7 +17,12 @@
 #include <unistd.h>
 #include <zmq.h>
 
-enum { HEARTBEAT_MS = 1000, READ_MAX = 1000 /* messages before others get a turn */ };
+enum {
+    HEARTBEAT_MS = 1000,
+    READ_MAX = 1000,       /* messages before others get a turn */
+    HOLDING_MAX = 1 << 16, /* attempts that one node can have */
+    REPORTS_MAX = 1 << 13, /* of a kind, in one message */
+};
 
 static void tell_node(struct server *server, const struct herd_node *node, const char *what)
 {
@@ -136,13 +141,46 @@ static void join_core(struct server *server, struct herd_node *node, const Drove
         .held = held,
         .held_count = hello->n_holding,
         .fresh = fresh};
-    core_node_join(server->core, node->number, &spec, server_now_ms(server), &server->out);
-    server_carry(server, NULL);
-    if (node->drain != CORE_DRAIN_OFF) {
-        core_node_drain(server->core, node->number, node->drain, server_now_ms(server),
-                        &server->out);
-        server_carry(server, NULL);
+    int64_t now_ms = server_now_ms(server);
+    if (node->drain != CORE_DRAIN_OFF) { /* before, or it would be given work to take away again */
+        core_node_drain(server->core, node->number, node->drain, now_ms, &server->out);
     }
+    core_node_join(server->core, node->number, &spec, now_ms, &server->out);
+    if (fresh) {
+        core_node_drain(server->core, node->number, node->drain, now_ms, &server->out);
+    }
+    server_carry(server, NULL);
+}
+
+/* An agent whose place another took does not come back: a boot is drawn once in a life. If it does,
+ * two agents have one key, a copied folder most likely, and would take turns for ever. */
+static bool is_former(const struct herd_node *node, const char *boot)
+{
+    for (size_t i = 0; i < HERD_FORMER_BOOTS; i++) {
+        if (node->former_boots[i] && strcmp(node->former_boots[i], boot) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True: it is another agent than the one we knew. */
+static bool take_boot(struct herd_node *node, const char *boot)
+{
+    if (strcmp(node->boot, boot) == 0) {
+        return false;
+    }
+    bool fresh = node->boot[0] != '\0';
+    if (fresh) {
+        free(node->former_boots[HERD_FORMER_BOOTS - 1]);
+        memmove(node->former_boots + 1, node->former_boots,
+                (HERD_FORMER_BOOTS - 1) * sizeof *node->former_boots);
+        node->former_boots[0] = node->boot;
+    } else {
+        free(node->boot);
+    }
+    node->boot = mem_strdup(boot);
+    return fresh;
 }
 
 static void on_hello(struct server *server, const struct door_sender *sender,
@@ -155,18 +193,25 @@ static void on_hello(struct server *server, const struct door_sender *sender,
         return;
     }
     struct herd_node *node = gate_admit(server, sender->key, hello, &err);
+    if (node && is_former(node, hello->boot)) {
+        err_set(&err, ERR_DENIED,
+                "another agent with the same node.key has joined; remove the file here to join "
+                "as a node of its own");
+        node = NULL;
+    }
     if (!node) {
         server->counts.denied++;
         answer_bye(server, sender, err.text, false);
         return;
     }
+    /* what was meant for the session that ends now is not for the one that begins */
+    carry_send(&server->carrier, node->number);
     bool was_here = node->state == HERD_HERE && !node->suspect;
-    bool fresh = node->boot[0] && strcmp(node->boot, hello->boot) != 0;
+    bool fresh = take_boot(node, hello->boot);
     if (fresh) { /* an agent begun anew is not drained by what was said to the old one */
+        server->gate.has_news = server->gate.has_news || node->drain != CORE_DRAIN_OFF;
         node->drain = CORE_DRAIN_OFF;
     }
-    free(node->boot);
-    node->boot = mem_strdup(hello->boot);
     take_hello(server, node, hello);
     node->session = rng_seed_from_system() | 1;
     memcpy(node->route, sender->route, sender->route_size);
@@ -201,6 +246,9 @@ static void leave(struct server *server, struct herd_node *node, enum herd_state
 
 static void on_notice(struct server *server, struct herd_node *node, const Drover__Notice *notice)
 {
+    if (node->drain == CORE_DRAIN_HARD) {
+        return; /* it is said again with every session */
+    }
     server_note(server, "node %s will be taken away (%s): its tasks move", node->name,
                 notice->reason[0] ? notice->reason : "a notice");
     server_drain(server, node->number, CORE_DRAIN_HARD);
@@ -209,6 +257,19 @@ static void on_notice(struct server *server, struct herd_node *node, const Drove
 static bool is_heartbeat(const Drover__ToMaster *message)
 {
     return message->n_started + message->n_ended == 0 && !message->stopped && !message->notice;
+}
+
+/* What it said could not be kept. It tries again after a little while, with a Hello and all that
+ * was not settled; its tasks go on. */
+static void send_away_for_now(struct server *server, struct herd_node *node)
+{
+    Drover__Bye bye = DROVER__BYE__INIT;
+    bye.reason = (char *)"the server cannot keep what this node reports; it will be asked again";
+    bye.again = true;
+    Drover__ToNode message = DROVER__TO_NODE__INIT;
+    message.bye = &bye;
+    gate_send(server, node->number, &message);
+    node->session = 0;
 }
 
 static void take_message(struct server *server, struct herd_node *node,
@@ -223,7 +284,7 @@ static void take_message(struct server *server, struct herd_node *node,
     core_node_heard(server->core, node->number, now_ms, &server->out);
     server_carry(server, NULL);
     if (!reports_take(server, node, message)) {
-        node->session = 0; /* it says Hello again, and all that was not settled */
+        send_away_for_now(server, node);
         return;
     }
     if (message->notice) {
@@ -258,6 +319,14 @@ static void on_message(struct server *server, const struct door_sender *sender,
     take_message(server, node, message);
 }
 
+/* More than any agent of ours has or says at once. */
+static bool is_bounded(const Drover__ToMaster *message)
+{
+    return message->n_started <= REPORTS_MAX && message->n_ended <= REPORTS_MAX &&
+           message->n_usage <= REPORTS_MAX &&
+           (!message->hello || message->hello->n_holding <= HOLDING_MAX);
+}
+
 void gate_read(struct server *server)
 {
     if (!server->gate.socket) {
@@ -281,7 +350,11 @@ void gate_read(struct server *server)
             server->counts.bad_messages++;
             continue;
         }
-        on_message(server, &sender, message);
+        if (is_bounded(message)) {
+            on_message(server, &sender, message);
+        } else {
+            server->counts.bad_messages++;
+        }
         wire_free_to_master(message);
     }
 }
@@ -307,6 +380,19 @@ void gate_tick(struct server *server)
         }
     }
     gate_renew_secret(server);
+}
+
+void gate_forgive(struct server *server)
+{
+    for (size_t i = 0; i < server->herd.count; i++) {
+        const struct herd_node *node = server->herd.nodes[i];
+        struct core_node_view view;
+        core_node_view(server->core, node->number, &view);
+        if (node->state == HERD_HERE && view.state != CORE_NODE_SUSPECT) {
+            core_node_heard(server->core, node->number, server_now_ms(server), &server->out);
+        }
+    }
+    server_carry(server, NULL);
 }
 
 void gate_lost(struct server *server, struct herd_node *node)
@@ -356,7 +442,8 @@ void gate_stop_nodes(struct server *server, int64_t grace_ms)
 bool gate_has_nodes(const struct server *server)
 {
     for (size_t i = 0; i < server->herd.count; i++) {
-        if (server->herd.nodes[i]->state == HERD_HERE) {
+        const struct herd_node *node = server->herd.nodes[i];
+        if (node->state == HERD_HERE && !node->suspect) { /* a silent one is not waited for */
             return true;
         }
     }

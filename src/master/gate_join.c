@@ -138,20 +138,54 @@ void gate_put_nodes(struct server *server)
 {
     AUTO_STR struct str document = {0};
     herd_record(&server->herd, &document);
-    server_put_document(server, "nodes", str_text(&document), document.size);
+    server_put_document_first(server, "nodes", str_text(&document), document.size);
+    server->gate.has_news = false;
 }
 
-/* Its own wish, unless a node that may come back is called that. */
-static void choose_name(const struct server *server, const char *wish, struct str *out)
+void gate_flush(struct server *server)
 {
+    if (server->gate.has_news) {
+        gate_put_nodes(server);
+    }
+}
+
+/* By a node that may come back, other than this one. */
+static bool name_is_taken(const struct herd *herd, const char *name, const struct herd_node *but)
+{
+    for (size_t i = 0; i < herd->count; i++) {
+        const struct herd_node *other = herd->nodes[i];
+        if (other != but && other->state != HERD_LEFT && other->state != HERD_REVOKED &&
+            strcmp(other->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Its own wish, unless that is taken. A thousand machines may all wish to be called the same. */
+static void choose_name(const struct server *server, const char *wish, const struct herd_node *but,
+                        struct str *out)
+{
+    enum { SMALL = 9 };
     str_add(out, wish);
-    for (unsigned n = 2;; n++) {
-        const struct herd_node *other = herd_find_name(&server->herd, str_text(out));
-        if (!other || other->state == HERD_LEFT || other->state == HERD_REVOKED) {
-            return;
+    for (size_t n = 2; name_is_taken(&server->herd, str_text(out), but); n++) {
+        if (n == SMALL + 1 && n < server->herd.count) {
+            n = server->herd.count;
         }
         str_clear(out);
-        str_addf(out, "%s-%u", wish, n);
+        str_addf(out, "%s-%zu", wish, n);
+    }
+}
+
+/* While it had left, another may have been given its name. */
+static void rename_returned(struct server *server, struct herd_node *node)
+{
+    AUTO_STR struct str name = {0};
+    choose_name(server, node->name, node, &name);
+    if (strcmp(node->name, str_text(&name)) != 0) {
+        free(node->name);
+        node->name = str_take(&name);
+        server->gate.has_news = true;
     }
 }
 
@@ -160,6 +194,9 @@ struct herd_node *gate_admit(struct server *server, const char *key, const Drove
 {
     struct herd_node *node = herd_find_key(&server->herd, key);
     if (node && node->state != HERD_REVOKED) {
+        if (node->state == HERD_LEFT) {
+            rename_returned(server, node);
+        }
         return node;
     }
     if (node) {
@@ -176,9 +213,9 @@ struct herd_node *gate_admit(struct server *server, const char *key, const Drove
         return NULL;
     }
     AUTO_STR struct str name = {0};
-    choose_name(server, hello->name, &name);
+    choose_name(server, hello->name, NULL, &name);
     node = herd_add(&server->herd, str_text(&name), key);
-    gate_put_nodes(server);
+    server->gate.has_news = true;
     return node;
 }
 

@@ -82,6 +82,9 @@ void herd_release(struct herd *herd)
             free(node->labels[l]);
         }
         free(node->name);
+        for (size_t b = 0; b < HERD_FORMER_BOOTS; b++) {
+            free(node->former_boots[b]);
+        }
         free(node->boot);
         free(node->version);
         free(node);
@@ -92,14 +95,41 @@ void herd_release(struct herd *herd)
 }
 
 /* --- the document: one line a node, "NUMBER KEY STATE NAME" ------------------------------------
+ *
+ * STATE is "known", "revoked", or "soft=BOOT" or "hard=BOOT": drained, as long as the agent is
+ * that.
  */
+
+static void add_state(const struct herd_node *node, struct str *document)
+{
+    if (node->state == HERD_REVOKED) {
+        str_add(document, "revoked");
+    } else if (node->drain == CORE_DRAIN_OFF) {
+        str_add(document, "known");
+    } else {
+        str_addf(document, "%s=%s", node->drain == CORE_DRAIN_SOFT ? "soft" : "hard", node->boot);
+    }
+}
+
+static void take_state(struct herd_node *node, const char *state)
+{
+    bool is_hard = strncmp(state, "hard=", 5) == 0;
+    if (strcmp(state, "revoked") == 0) {
+        node->state = HERD_REVOKED;
+    } else if (is_hard || strncmp(state, "soft=", 5) == 0) {
+        node->drain = is_hard ? CORE_DRAIN_HARD : CORE_DRAIN_SOFT;
+        free(node->boot);
+        node->boot = mem_strdup(state + 5);
+    }
+}
 
 void herd_record(const struct herd *herd, struct str *document)
 {
     for (size_t i = 0; i < herd->count; i++) {
         const struct herd_node *node = herd->nodes[i];
-        str_addf(document, "%" PRIu32 " %s %s %s\n", node->number, node->key[0] ? node->key : "-",
-                 node->state == HERD_REVOKED ? "revoked" : "known", node->name);
+        str_addf(document, "%" PRIu32 " %s ", node->number, node->key[0] ? node->key : "-");
+        add_state(node, document);
+        str_addf(document, " %s\n", node->name);
     }
 }
 
@@ -110,16 +140,15 @@ enum err_code herd_restore(struct herd *herd, const struct str *document, struct
     for (char *line = strtok_r(copy, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         uint32_t number = 0;
         char key[HERD_KEY_CHARS + 1];
-        char state[16];
+        char state[80];
         int at = 0;
-        if (sscanf(line, "%" SCNu32 " %40s %15s %n", &number, key, state, &at) != 3 || at == 0 ||
-            line[at] == '\0' || number != herd->count) {
+        if (sscanf(line, "%" SCNu32 " %40s %79s%n", &number, key, state, &at) != 3 || at == 0 ||
+            line[at] != ' ' || number != herd->count) {
             return err_set(err, ERR_CORRUPT, "the list of nodes is damaged at '%.60s'", line);
         }
-        struct herd_node *node = herd_add(herd, line + at, strcmp(key, "-") == 0 ? "" : key);
-        if (strcmp(state, "revoked") == 0) {
-            node->state = HERD_REVOKED;
-        }
+        /* all the rest is its name, blanks too */
+        struct herd_node *node = herd_add(herd, line + at + 1, strcmp(key, "-") == 0 ? "" : key);
+        take_state(node, state);
     }
     return ERR_OK;
 }

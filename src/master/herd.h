@@ -13,7 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HERD_KEY_CHARS = 40, HERD_ROUTE_BYTES_MAX = 256, HERD_LABELS_MAX = 32 };
+enum {
+    HERD_KEY_CHARS = 40,
+    HERD_ROUTE_BYTES_MAX = 256,
+    HERD_LABELS_MAX = 32,
+    HERD_FORMER_BOOTS = 4
+};
 
 enum herd_state {
     HERD_AWAY, /* known, not connected (or its lease has lapsed: `suspect`) */
@@ -43,6 +48,7 @@ struct herd_node {
     char *name;
     char key[HERD_KEY_CHARS + 1]; /* Z85; "" for the node in this process */
     char *boot;
+    char *former_boots[HERD_FORMER_BOOTS]; /* newest first, or NULL */
     char *version;
     char *labels[HERD_LABELS_MAX];
     size_t label_count;

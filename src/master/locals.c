@@ -146,9 +146,13 @@ static void see_end(struct server *server, struct local *local)
     if (!bury(local)) {
         return;
     }
+    char name[32]; /* a node of another machine may have the same process number */
+    int size =
+        snprintf(name, sizeof name, "local-%zu", (size_t)(local - server->locals->items) + 1);
     for (size_t i = 0; i < server->herd.count; i++) {
-        if (server->herd.nodes[i]->pid == (uint32_t)pid) {
-            gate_lost(server, server->herd.nodes[i]);
+        struct herd_node *node = server->herd.nodes[i];
+        if (node->pid == (uint32_t)pid && strncmp(node->name, name, (size_t)size) == 0) {
+            gate_lost(server, node);
         }
     }
     local->again_ms = clock_mono_ms() + local->pause_ms;
@@ -209,6 +213,8 @@ void locals_stop(struct server *server)
     int64_t until_ms = clock_mono_ms() + STOP_WAIT_MS;
     while (!all_are_buried(locals) && clock_mono_ms() < until_ms) {
         gate_read(server); /* their last words; and a late Hello must be answered */
+        gate_flush(server);
+        carry_flush(&server->carrier);
         gate_stop_nodes(server, 0);
         usleep(2000);
     }

@@ -23,9 +23,9 @@
 enum {
     UNSAFE_FACTS_MAX = 500000, /* facts posted but not durable before dispatch pauses */
     STOP_GRACE_MS = 10000,
-    STOP_PATIENCE_MS = 5000, /* for a store that fails while we leave */
     LINK_RETRY_MS = 200,
     TICK_MS = 1000,
+    LOG_TROUBLE_MS = 5000,
 };
 
 const struct session *server_session(const struct server *server)
@@ -131,6 +131,9 @@ static void tell_workflow(void *context, uint32_t workflow)
 {
     struct server *server = context;
     struct flow *flow = server->session->flows[workflow - 1];
+    if (core_workflow_state(server->core, workflow) == WORKFLOW_RUNNING) {
+        return; /* somebody was quick to ask for a retry */
+    }
     flow->ended_ms = server_now_ms(server);
     server->ended = server->ended || server->options->until_ended;
     if (server->depot) {
@@ -142,10 +145,16 @@ static void tell_workflow(void *context, uint32_t workflow)
     hooks_ended(server, flow);
 }
 
-static const struct carrier_ops carrier_ops = {.send = send_to_node,
+static void see_lost(void *context, const struct fact *fact)
+{
+    litter_lost(context, fact);
+}
+
+const struct carrier_ops server_carrier_ops = {.send = send_to_node,
                                                .task = tell_task,
                                                .experiment = tell_experiment,
-                                               .workflow = tell_workflow};
+                                               .workflow = tell_workflow,
+                                               .lost = see_lost};
 
 /* --- pausing ------------------------------------------------------------------------------------
  */
@@ -153,7 +162,7 @@ static const struct carrier_ops carrier_ops = {.send = send_to_node,
 static void update_pause(struct server *server)
 {
     server->paused = server->store_trouble || server->unsafe_many || server->link_trouble ||
-                     (server->signals > 0 && server->options->until_ended);
+                     server->logs_wait || (server->signals > 0 && server->options->until_ended);
     core_pause(server->core, server->paused, server_now_ms(server), &server->out);
     server_carry(server, NULL);
 }
@@ -185,6 +194,19 @@ static void watch_links(struct server *server)
     if (made == server->link_trouble) {
         server->link_trouble = !made;
         update_pause(server);
+    }
+}
+
+/* For a while after the last failure: whoever could not report tries again sooner than that. */
+static void watch_logs(struct server *server)
+{
+    bool wait = server->log_trouble_ms && clock_mono_ms() - server->log_trouble_ms < LOG_TROUBLE_MS;
+    if (wait != server->logs_wait) {
+        server->logs_wait = wait;
+        update_pause(server);
+    }
+    if (!wait && server->log_trouble_ms) {
+        server->log_trouble_ms = 0;
     }
 }
 
@@ -249,7 +271,7 @@ static void on_news(struct server *server, const struct keeper_news *news)
     }
 }
 
-static void read_keeper(struct server *server)
+void server_read_keeper(struct server *server)
 {
     struct keeper_news news;
     while (keeper_read(server->carrier.keeper, &news)) {
@@ -287,6 +309,9 @@ static long poll_timeout_ms(const struct server *server)
     if (server->carrier.missing_count > 0 && wait_ms > LINK_RETRY_MS) {
         wait_ms = LINK_RETRY_MS;
     }
+    if (server->litter_count > 0) {
+        wait_ms = 0;
+    }
     return wait_ms > 0 ? (long)wait_ms : 0;
 }
 
@@ -300,8 +325,17 @@ static void refresh_when_due(struct server *server)
     }
 }
 
+/* So long that nodes would be taken for silent whom we did not listen to. */
+static bool is_long(const struct server *server, int64_t time_ms)
+{
+    return server->gate.socket && time_ms > server->gate.lease_ms / 2;
+}
+
 static void tick_when_due(struct server *server)
 {
+    if (server->overslept || is_long(server, clock_mono_ms() - server->woke_ms)) {
+        gate_forgive(server);
+    }
     if (core_next_due_ms(server->core) <= server_now_ms(server)) {
         core_tick(server->core, server_now_ms(server), &server->out);
         server_carry(server, NULL);
@@ -309,6 +343,7 @@ static void tick_when_due(struct server *server)
     if (clock_mono_ms() - server->ticked_ms >= TICK_MS) {
         server->ticked_ms = clock_mono_ms();
         gate_tick(server);
+        serve_tick(server);
         locals_tick(server);
         hooks_read(server);
         if (server->series) {
@@ -342,7 +377,8 @@ static void add_item(zmq_pollitem_t *items, int *count, void *socket, int fd)
     }
 }
 
-/* What the loop waits for. The first two are the signals and the end of the node in this process. */
+/* What the loop waits for. The first two are the signals and the end of the node in this process.
+ */
 static int list_items(struct server *server, zmq_pollitem_t items[8])
 {
     int count = 0;
@@ -365,9 +401,12 @@ void server_turn(struct server *server, long wait_ms)
     carry_flush(&server->carrier);
     server_send_replies(server);
     refresh_when_due(server);
-    zmq_poll(items, count, wait_ms < 0 ? poll_timeout_ms(server) : wait_ms);
-    gate_see_stall(server);
-    read_keeper(server);
+    wait_ms = wait_ms < 0 ? poll_timeout_ms(server) : wait_ms;
+    int64_t due_ms = clock_mono_ms() + wait_ms;
+    zmq_poll(items, count, wait_ms);
+    server->woke_ms = clock_mono_ms();
+    server->overslept = is_long(server, server->woke_ms - due_ms);
+    server_read_keeper(server);
     if (server->inproc.socket) {
         inproc_read(server);
     }
@@ -380,227 +419,16 @@ void server_turn(struct server *server, long wait_ms)
     inproc_see_end(server, items[1].revents != 0);
     locals_read(server);
     tick_when_due(server);
+    (void)!litter_step(server);
     watch_backlog(server);
     watch_links(server);
+    watch_logs(server);
 }
 
-static void loop(struct server *server)
+void server_loop(struct server *server)
 {
     while (!is_over(server)) {
         server_turn(server, -1);
     }
     carry_flush(&server->carrier);
-}
-
-/* --- beginning and end ---------------------------------------------------------------------------
- */
-
-static int block_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGWINCH);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    CHECK(fd >= 0);
-    return fd;
-}
-
-/* The term must be durable before anything else goes out; so is a run's submission then. */
-static void begin(struct server *server)
-{
-    int64_t now_ms = server_now_ms(server);
-    bool network = server->options->serve != NULL;
-    if (network) {
-        core_set_lease(server->core, server->gate.lease_ms);
-    }
-    core_begin_term(server->core, network ? CORE_NODES_AWAY : CORE_NODES_GONE, now_ms,
-                    &server->out);
-    if (server->options->until_ended && !core_is_submitted(server->core, 1)) {
-        core_submit(server->core, 1, now_ms, &server->out);
-    }
-    server_carry(server, NULL);
-    carry_flush(&server->carrier);
-    zmq_pollitem_t items[] = {
-        {.socket = keeper_socket(server->carrier.keeper), .events = ZMQ_POLLIN},
-        {.fd = server->signal_fd, .events = ZMQ_POLLIN},
-    };
-    while (!server->broken && server->signals == 0 &&
-           server->carrier.durable < server->carrier.posted) {
-        zmq_poll(items, 2, -1);
-        read_keeper(server);
-        if (items[1].revents) {
-            server_read_signals(server); /* a full disk must not make it deaf */
-        }
-    }
-}
-
-static void say_notes(struct server *server)
-{
-    const struct recipe *recipe = server->session->flow->recipe;
-    for (size_t e = 0; e < recipe->experiment_count; e++) {
-        const struct experiment *experiment = &recipe->experiments[e];
-        const char *wanted = experiment->image ? experiment->image : experiment->framework;
-        if (wanted) {
-            server_note(server,
-                        "%s %s: no containers here; tasks run in this machine's environment",
-                        experiment->image ? "image" : "framework", wanted);
-            return; /* once */
-        }
-    }
-}
-
-/* Connections and slots take files; tasks get the limit as it was (the node sees to that). */
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)!setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
-static void open_parts(struct server *server)
-{
-    if (server->options->serve) {
-        raise_file_limit();
-    }
-    server->began_mono_ms = clock_mono_ms();
-    server->began_unix_ms = clock_unix_ms();
-    server->signal_fd = block_signals();
-    server->inproc.ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    CHECK(server->inproc.ended_fd >= 0);
-    server->context = zmq_ctx_new();
-    CHECK(server->context);
-}
-
-static void start_keeper(struct server *server)
-{
-    struct keeper_options keeper = {
-        .zmq_context = server->context, .store = server->session->store, .sync_fd = -1};
-    if (server->options->power_durable) {
-        keeper.sync_fd = open(server->session->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
-    server->session->store = NULL;
-    server->carrier =
-        (struct carrier){.ops = &carrier_ops,
-                         .context = server,
-                         .session = server->session,
-                         .core = server->core,
-                         .keeper = keeper_start(&keeper),
-                         .message_only = server->options->message_only,
-                         .starts_wait = server->options->serve && !server->options->message_only,
-                         .posted = core_last_fact(server->core),
-                         .durable = core_last_fact(server->core)};
-    carrier_init(&server->carrier);
-}
-
-static void stop_keeper(struct server *server)
-{
-    if (!server->carrier.keeper) {
-        return;
-    }
-    bool all_durable = keeper_stop(server->carrier.keeper, STOP_PATIENCE_MS);
-    if (!all_durable && !server->broken) {
-        server->broken = true;
-        err_set(&server->err, ERR_IO,
-                "the log could not be written to the end; what was not logged will run again");
-    }
-    carrier_release(&server->carrier);
-}
-
-static void close_parts(struct server *server)
-{
-    hooks_stop(server);
-    serve_close(server);
-    stop_keeper(server);
-    server_drop_replies(server);
-    herd_release(&server->herd);
-    core_out_release(&server->out);
-    zmq_ctx_term(server->context);
-    close(server->signal_fd);
-    close(server->inproc.ended_fd);
-}
-
-static enum err_code repair_outputs(struct server *server, struct err *err)
-{
-    const struct session *session = server->session;
-    enum outputs_age age = !session->resumed        ? OUTPUTS_NEW
-                           : server->options->serve ? OUTPUTS_ADOPTING
-                                                    : OUTPUTS_ALONE;
-    for (size_t i = 0; i < session->flow_count; i++) {
-        enum err_code code = outputs_repair(session->core, session->flows[i], age, err);
-        if (code != ERR_OK) {
-            return code;
-        }
-    }
-    return ERR_OK;
-}
-
-static bool has_work(const struct server *server)
-{
-    return !server->broken && server->signals == 0 &&
-           (!server->options->until_ended ||
-            core_workflow_state(server->core, 1) == WORKFLOW_RUNNING);
-}
-
-static void work(struct server *server)
-{
-    const struct master_observer *observer = server->options->observer;
-    if (!server->options->serve) {
-        herd_add(&server->herd, "local", "");
-    }
-    start_keeper(server);
-    observer->begun(observer->context, server);
-    begin(server);
-    if (has_work(server)) {
-        if (server->options->until_ended) {
-            say_notes(server);
-        }
-        if (server->options->capacity) {
-            inproc_start(server);
-        }
-        if (serve_announce(server)) {
-            loop(server);
-        }
-        inproc_stop(server);
-        locals_stop(server);
-    }
-    if (observer->refresh_ms > 0) {
-        observer->refresh(observer->context, server);
-    }
-}
-
-static enum master_end how_it_ended(const struct server *server, struct err *err)
-{
-    if (server->broken) {
-        if (err) {
-            *err = server->err;
-        }
-        return MASTER_BROKEN;
-    }
-    bool done = server->options->until_ended &&
-                (server->ended || core_workflow_state(server->core, 1) != WORKFLOW_RUNNING);
-    return done ? MASTER_DONE : MASTER_STOPPED;
-}
-
-enum master_end master_run(const struct master_options *options, struct err *err)
-{
-    struct server server = {
-        .options = options, .session = options->session, .core = options->session->core};
-    if (repair_outputs(&server, err) != ERR_OK) {
-        return MASTER_BROKEN;
-    }
-    open_parts(&server);
-    enum err_code code = options->serve ? serve_open(&server, &server.err) : ERR_OK;
-    server.broken = server.broken || code != ERR_OK;
-    if (!server.broken) {
-        work(&server);
-    }
-    close_parts(&server);
-    return how_it_ended(&server, err);
 }

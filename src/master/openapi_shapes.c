@@ -171,6 +171,7 @@ const struct openapi_shape openapi_shapes[] = {
             {"status", "integer"},
             {"detail", "string"},
             {"errors", "~Mistake[]"},
+            {"missing", "~string[]", "objects of code to be sent first"},
             END}},
     {"Mistake", "A mistake in a recipe; line 0 is the file as a whole, or set=.",
      FIELDS{{"file", "string"},

@@ -3,6 +3,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "master/place.h"
+#include "master/retention.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,9 +42,13 @@ enum err_code outputs_link(const char *folder, const char *experiment, uint64_t 
     }
     if (errno == EEXIST) {
         unlink(str_text(&link));
-        if (symlink(str_text(&target), str_text(&link)) == 0) {
-            return ERR_OK;
-        }
+    } else if (errno == ENOENT) { /* a retry, after its files had become too old to keep */
+        AUTO_FREE char *parent =
+            mem_strndup(str_text(&link), (size_t)(strrchr(str_text(&link), '/') - link.text));
+        (void)!io_make_dirs(parent, NULL);
+    }
+    if (symlink(str_text(&target), str_text(&link)) == 0) {
+        return ERR_OK;
     }
     return err_errno(err, errno, "%s", str_text(&link));
 }
@@ -127,8 +132,12 @@ static void prune_attempts(const struct outputs_of *of, uint32_t number, const c
         uint32_t attempt = 0;
         const char *rest = "";
         if (!parse_index(entry->d_name, experiment->task_count, &task, &rest) || *rest != '.' ||
-            !parse_index(rest + 1, UINT32_MAX, &named_attempt, &rest) || *rest != '\0') {
+            !parse_index(rest + 1, UINT32_MAX, &named_attempt, &rest) ||
+            (*rest != '\0' && strcmp(rest, RETENTION_SUFFIX) != 0)) {
             continue;
+        }
+        if (*rest != '\0') { /* its removal had begun */
+            named_attempt = 0;
         }
         if ((!is_accepted(of, number, task, &attempt) || attempt != named_attempt) &&
             !may_be_accepted(of, number, task, named_attempt)) {

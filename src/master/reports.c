@@ -1,6 +1,7 @@
 /* reports.c - what nodes say of their attempts, whichever way it came. */
 #include "master/server_state.h"
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "master/place.h"
@@ -50,8 +51,13 @@ static void on_started(struct server *server, struct herd_node *node,
                        const Drover__Started *started)
 {
     struct core_attempt id = attempt_of(started->id);
+    struct core_task_view view;
     if (!is_current(server, node, &id)) {
         return;
+    }
+    core_task_view(server->core, id.workflow, id.experiment, id.task, &view);
+    if (view.state == TASK_RUNNING) {
+        return; /* it is said again after every Hello */
     }
     core_task_running(server->core, &id);
     struct master_task_event event = {.workflow = id.workflow,
@@ -102,17 +108,33 @@ static bool keep_log(struct server *server, const struct core_attempt *id,
     AUTO_CLOSE int fd = open_log(str_text(&path));
     enum err_code code = fd < 0 ? err_errno(&err, errno, "%s", str_text(&path))
                                 : io_write_all(fd, log->data, log->len, &err);
-    if (code != ERR_OK) {
+    if (code != ERR_OK && !server->log_trouble_ms) {
         server_note(server, "waiting: a log cannot be written (%s)", err.text);
     }
+    server->log_trouble_ms = code == ERR_OK ? 0 : clock_mono_ms();
     return code == ERR_OK;
+}
+
+/* Acceptance requires that the output is here; a node's word is not enough. */
+static bool lacks_output(const struct server *server, const struct core_attempt *id,
+                         const Drover__Ended *ended)
+{
+    if (!ended->has_output || ended->outcome != DROVER__OUTCOME__OUTCOME_EXITED ||
+        ended->code != 0) {
+        return false;
+    }
+    const struct flow *flow = server->session->flows[id->workflow - 1];
+    AUTO_STR struct str path = {0};
+    place_add_attempt(&path, flow->folder, flow->recipe->experiments[id->experiment].name, id->task,
+                      id->attempt);
+    return access(str_text(&path), F_OK) != 0 && errno == ENOENT;
 }
 
 static bool on_ended(struct server *server, struct herd_node *node, const Drover__Ended *ended)
 {
     struct core_attempt id = attempt_of(ended->id);
-    if (ended->log.len > 0 && is_current(server, node, &id) &&
-        !keep_log(server, &id, &ended->log)) {
+    bool current = is_current(server, node, &id);
+    if (ended->log.len > 0 && current && !keep_log(server, &id, &ended->log)) {
         return false;
     }
     struct core_result result = {.outcome = (enum core_outcome)ended->outcome,
@@ -122,9 +144,11 @@ static bool on_ended(struct server *server, struct herd_node *node, const Drover
                                  .duration_us = ended->duration_us};
     if (was_stopped_with_us(server, node, ended)) {
         result.outcome = OUT_KILLED;
+    } else if (current && lacks_output(server, &id, ended)) {
+        result.outcome = OUT_OUTPUT_MISSING;
     }
     node->ended_count++;
-    if (server->series && ended->duration_us >= SERIES_TASK_US) {
+    if (server->series && current && ended->duration_us >= SERIES_TASK_US) {
         series_end(server->series, &(struct series_who){.node = node->number,
                                                         .workflow = id.workflow,
                                                         .experiment = id.experiment,
@@ -159,7 +183,7 @@ static void on_usage(struct server *server, struct herd_node *node, const Drover
     }
     series_add(server->series, &(struct series_who){.node = node->number}, server_now_ms(server),
                usage);
-    node->usage = (struct herd_usage){.at_ms = usage->at_unix_ms,
+    node->usage = (struct herd_usage){.at_ms = server_now_ms(server), /* its clock may differ */
                                       .cpu_milli = usage->cpu_milli,
                                       .memory_bytes = usage->memory_bytes,
                                       .disk_read_bytes = usage->disk_read_bytes,

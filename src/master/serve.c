@@ -4,6 +4,7 @@
  */
 #include "master/server_state.h"
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "master/series.h"
@@ -56,6 +57,13 @@ static enum err_code open_http(struct server *server, struct err *err)
     return code == ERR_OK ? api_create(server, &server->api, err) : code;
 }
 
+/* Beside the port that was asked for, so that a firewall can let both through. */
+static uint16_t bulk_port(const struct master_serve *serve)
+{
+    return serve->wire_port > 0 && serve->wire_port < UINT16_MAX ? (uint16_t)(serve->wire_port + 1)
+                                                                 : 0;
+}
+
 enum err_code serve_open(struct server *server, struct err *err)
 {
     const struct master_serve *serve = server->options->serve;
@@ -63,6 +71,8 @@ enum err_code serve_open(struct server *server, struct err *err)
     if (code == ERR_OK) {
         struct depot_options depot = {.zmq_context = server->context,
                                       .host = serve_wire_host(serve),
+                                      .port = bulk_port(serve),
+                                      .port_is_wish = true,
                                       .keys = &server->gate.keys,
                                       .state_folder = server->session->folder};
         code = depot_start(&depot, &server->depot, err);
@@ -78,6 +88,29 @@ enum err_code serve_open(struct server *server, struct err *err)
         }
     }
     return code == ERR_OK ? open_http(server, err) : code;
+}
+
+/* The versions that some workflow here was submitted with, however old: it may be retried. */
+static void keep_code(struct server *server)
+{
+    const struct session *session = server->session;
+    AUTO_FREE const char **versions = mem_array(session->flow_count + 1, sizeof *versions);
+    size_t count = 0;
+    for (size_t i = 0; i < session->flow_count; i++) {
+        if (session->flows[i]->code[0]) {
+            versions[count++] = session->flows[i]->code;
+        }
+    }
+    depot_keep_code(server->depot, versions, count);
+}
+
+void serve_tick(struct server *server)
+{
+    enum { KEEP_CODE_MS = 3600 * 1000 };
+    if (server->depot && clock_mono_ms() >= server->keep_code_ms) {
+        keep_code(server);
+        server->keep_code_ms = clock_mono_ms() + KEEP_CODE_MS;
+    }
 }
 
 static enum err_code write_api_url(const struct server *server, struct err *err)

@@ -70,7 +70,8 @@ struct http *server_http(const struct server *server)
 /* --- documents ----------------------------------------------------------------------------------
  */
 
-void server_put_document(struct server *server, const char *name, const void *bytes, size_t size)
+void server_put_document_first(struct server *server, const char *name, const void *bytes,
+                               size_t size)
 {
     struct store *store = server->session->store;
     if (store) { /* still starting: nobody else has it */
@@ -81,9 +82,17 @@ void server_put_document(struct server *server, const char *name, const void *by
         }
         return;
     }
-    carry_flush(&server->carrier); /* in their order with the facts */
     keeper_post_document(server->carrier.keeper, name, bytes, size);
     server->documents_posted++;
+}
+
+void server_put_document(struct server *server, const char *name, const void *bytes, size_t size)
+{
+    if (!server->session->store) {
+        gate_flush(server);
+        carry_flush(&server->carrier); /* in their order with the facts */
+    }
+    server_put_document_first(server, name, bytes, size);
 }
 
 enum err_code server_get_document(struct server *server, const char *name, struct str *out,
@@ -220,6 +229,9 @@ static enum err_code prepare_flow(struct server *server, struct flow *flow, cons
     if (code == ERR_OK && !server->gate.socket) {
         code = err_set(err, ERR_UNSUPPORTED, "this server takes no nodes");
     }
+    if (code == ERR_OK) { /* of a submission that a crash cut off: its id was never recorded */
+        code = io_remove_tree(flow->folder, err);
+    }
     if (code == ERR_OK) {
         code = io_make_dirs(flow->folder, err);
     }
@@ -272,7 +284,8 @@ static enum err_code submit_source(struct server *server, const struct server_su
     }
     const struct flow *former = flow_of_key(server, submit->key);
     if (former) {
-        bool same = strcmp(former->recipe->flat, recipe->flat) == 0;
+        bool same = strcmp(former->recipe->flat, recipe->flat) == 0 &&
+                    (!submit->seed || *submit->seed == former->seed);
         recipe_destroy(recipe);
         *number = former->number;
         *after = core_last_fact(server->core);
@@ -331,10 +344,20 @@ bool server_cancel_task(struct server *server, uint32_t workflow, uint32_t exper
     return done;
 }
 
+/* It may have ended, and nodes may then no longer send for it. */
+static void revive_flow(struct server *server, uint32_t workflow)
+{
+    struct flow *flow = server->session->flows[workflow - 1];
+    flow->ended_ms = 0;
+    server_know_flow(server, flow);
+}
+
 uint64_t server_retry(struct server *server, uint32_t workflow, uint64_t *after)
 {
-    server->session->flows[workflow - 1]->ended_ms = 0;
     uint64_t count = core_retry(server->core, workflow, server_now_ms(server), &server->out);
+    if (count > 0) {
+        revive_flow(server, workflow);
+    }
     server_carry(server, NULL);
     *after = core_last_fact(server->core);
     return count;
@@ -345,6 +368,9 @@ bool server_retry_task(struct server *server, uint32_t workflow, uint32_t experi
 {
     bool done = core_retry_task(server->core, workflow, experiment, task, server_now_ms(server),
                                 &server->out);
+    if (done) {
+        revive_flow(server, workflow);
+    }
     server_carry(server, NULL);
     *after = core_last_fact(server->core);
     return done;
@@ -357,6 +383,7 @@ void server_drain(struct server *server, uint32_t number, enum core_drain drain)
         return;
     }
     node->drain = drain;
+    server->gate.has_news = server->gate.socket != NULL;
     core_node_drain(server->core, number, drain, server_now_ms(server), &server->out);
     server_carry(server, NULL);
     struct server_event event = {.kind = "node",

@@ -1,6 +1,6 @@
 /* server_state.h - what the loop is made of. Private to the files that are the loop: master.c (the
  * loop itself), server.c (what the API asks of it), reports.c (what nodes say), inproc.c (a node in
- * this process), gate.c (nodes over the network). */
+ * this process), gate.c (nodes over the network), life.c (beginning and end). */
 #ifndef MASTER_SERVER_STATE_H
 #define MASTER_SERVER_STATE_H
 
@@ -52,6 +52,7 @@ struct gate {
     struct gate_secret secrets[GATE_SECRETS]; /* newest first */
     size_t secret_count;
     int64_t lease_ms;
+    bool has_news; /* nodes that the document does not have yet */
 };
 
 struct server {
@@ -67,9 +68,13 @@ struct server {
     int64_t refreshed_ms;
     int64_t links_tried_ms;
     int64_t ticked_ms; /* the once-a-second things */
+    int64_t woke_ms;   /* when this turn of the loop began */
+    bool overslept;    /* later than it should have */
     bool store_trouble;
     bool unsafe_many;
     bool link_trouble;
+    int64_t log_trouble_ms; /* when a node's log could not be written; 0: the last one could */
+    bool logs_wait;
     bool paused;
     char trouble[200];
     int signals; /* INT and TERM so far */
@@ -87,6 +92,10 @@ struct server {
     struct webhook *webhook;
     struct series *series;
     struct sweep *sweep;
+    int64_t keep_code_ms; /* when to tell the depot next which code is needed */
+    struct removal **litter;
+    size_t litter_count;
+    size_t litter_cap;
     struct server_counts counts;
 
     uint64_t documents_posted;
@@ -96,8 +105,22 @@ struct server {
     size_t reply_cap;
 };
 
-/* --- master.c --- */
+/* --- life.c: a master begins and ends --- */
 
+/* Opens all parts and reads what the last life left. An error: nothing is open; `broken`: a part
+ * could not be had, and only server_close is left to do. */
+MUST_USE enum err_code server_open(struct server *server, struct err *err);
+/* The new term, durable. False: there is nothing to do, or it cannot be done. */
+bool server_begin(struct server *server);
+void server_close(struct server *server);
+
+/* --- master.c: the loop --- */
+
+extern const struct carrier_ops server_carrier_ops;
+void server_loop(struct server *server); /* until it is over */
+/* One turn of it. wait_ms: at most so long for news; negative: until something is due. */
+void server_turn(struct server *server, long wait_ms);
+void server_read_keeper(struct server *server);
 void server_note(struct server *server, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Does what the core decided; `report` as in carry_out. */
 void server_carry(struct server *server, const Drover__Ended *report);
@@ -108,6 +131,9 @@ void server_read_signals(struct server *server);
 /* Sends the replies that need wait no longer. */
 void server_send_replies(struct server *server);
 void server_drop_replies(struct server *server);
+/* A document that goes before the facts that were gathered and not posted yet. */
+void server_put_document_first(struct server *server, const char *name, const void *bytes,
+                               size_t size);
 /* Tells the depot of a flow. */
 void server_know_flow(struct server *server, const struct flow *flow);
 /* Something people may want to see. */
@@ -138,6 +164,10 @@ void inproc_stop(struct server *server); /* and waits for its thread */
 MUST_USE enum err_code gate_open(struct server *server, struct err *err);
 void gate_read(struct server *server);
 void gate_tick(struct server *server);
+/* Saves the nodes that are new, all of this turn at once: before any fact that names them. */
+void gate_flush(struct server *server);
+/* The loop itself was away: no lease ends before its node had time to be heard. */
+void gate_forgive(struct server *server);
 void gate_send(struct server *server, uint32_t node, Drover__ToNode *message);
 void gate_stop_nodes(struct server *server, int64_t grace_ms);
 bool gate_has_nodes(const struct server *server); /* that are here */
@@ -164,6 +194,7 @@ MUST_USE enum err_code serve_open(struct server *server, struct err *err);
 /* Writes api.url and join.url and starts the nodes of this machine; false: broken. */
 bool serve_announce(struct server *server);
 void serve_close(struct server *server);
+void serve_tick(struct server *server);
 const char *serve_wire_host(const struct master_serve *serve);
 
 /* --- locals.c: node processes of our own --- */
@@ -179,6 +210,12 @@ void locals_stop(struct server *server);
 void hooks_ended(struct server *server, const struct flow *flow);
 void hooks_read(struct server *server); /* what could not be told */
 void hooks_stop(struct server *server);
+
+/* --- litter.c: what lost attempts left --- */
+
+void litter_lost(struct server *server, const struct fact *fact);
+bool litter_step(struct server *server); /* true: there is more */
+void litter_close(struct server *server);
 
 /* --- herd.c --- */
 
