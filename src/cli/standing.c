@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "cli/remote.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,7 +141,9 @@ void standing_add_text(struct str *out, const struct jnode *status, const struct
     AUTO_STR struct str id = {0};
     AUTO_STR struct str where = {0};
     jread_add_clean(&id, standing.id);
-    remote_add_where(&where, state);
+    if (state) {
+        str_addf(&where, " --state %s", state);
+    }
     add_table(out, status, standing.ended);
     add_failures(out, str_text(&id), failures, str_text(&where));
     const char *waiting = jread_text(status, "waiting_for", "");
