@@ -37,7 +37,7 @@ is_gone() { # PID : it has ended, whether anybody has asked for its end or not
 refused() { # WHAT REGEX NODE-OPTIONS... : a node ends with 1 and says that
     local what=$1 regex=$2
     shift 2
-    check_exit 1 "$what is refused" timeout 20 "$DROVER" node "$@"
+    check_exit 1 "$what is refused" timeout 8 "$DROVER" node "$@"
     if grep -qE -e "$regex" "$T/harness/out"; then
         t_ok "$what: and is told what to do"
     else

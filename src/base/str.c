@@ -131,9 +131,8 @@ void str_add_utf8(struct str *str, uint32_t character)
     int shift = character < 0x800 ? 6 : character < 0x10000 ? 12 : 18;
     unsigned lead = shift == 6 ? 0xc0 : shift == 12 ? 0xe0 : 0xf0;
     str_add_char(str, (char)(lead | character >> shift));
-    while (shift > 0) {
-        shift -= 6;
-        str_add_char(str, (char)(0x80 | (character >> shift & 0x3f)));
+    for (int left = shift; left > 0; left -= 6) {
+        str_add_char(str, (char)(0x80 | (character >> (left - 6) & 0x3f)));
     }
 }
 

@@ -45,7 +45,7 @@ static double of_bits(uint64_t bits)
 
 static uint64_t zigzag(int64_t number)
 {
-    return (uint64_t)number << 1 ^ (uint64_t)(number >> 63);
+    return (uint64_t)number << 1 ^ (number < 0 ? UINT64_MAX : 0);
 }
 
 static int64_t unzigzag(uint64_t number)

@@ -42,6 +42,7 @@ static void every_number_of_an_object_is_a_metric(void **state)
            "a=nan~7 b=-inf~7", 0);
     expect(" {\"val\" : {\"loss\" : 1 , \"x\":{\"y\":2}} } \r\n\n  \n", "val/loss=1~7 val/x/y=2~7",
            0);
+    expect("{\"step\":1,\"global_step\":2,\"a\":1}\n", "a@1=1~7", 0);
     expect("{}\n", "", 0);
     expect("{\"a\":1,\"a\":2}\n", "a=2~7", 0);
     expect("{\"name\":\"f1\",\"value\":0.5,\"step\":2}\n", "f1@2=0.5~7", 0);
@@ -119,6 +120,24 @@ static void depth_and_length_have_bounds(void **state)
     assert_null(strstr(str_text(&out), "nnn"));
 }
 
+static void a_long_line_in_pieces_is_passed_over(void **state)
+{
+    (void)state;
+    AUTO_STR struct str out = {0};
+    AUTO_STR struct str piece = {0};
+    struct metric_sink sink = testing_sink(&out);
+    struct jsonl *jsonl = jsonl_create();
+    str_add_repeat(&piece, "x", 1000);
+    for (int i = 0; i < 100; i++) {
+        jsonl_feed(jsonl, piece.text, piece.size, 0, &sink);
+    }
+    jsonl_feed(jsonl, "\n{\"a\":1}\n", 9, 0, &sink);
+    assert_string_equal(str_text(&out), "a=1");
+    assert_int_equal(jsonl_faults(jsonl).lines, 1);
+    assert_true(jsonl_faults(jsonl).first_is_long);
+    jsonl_destroy(jsonl);
+}
+
 static void a_torn_line_waits(void **state)
 {
     (void)state;
@@ -179,6 +198,7 @@ int main(void)
         cmocka_unit_test(the_time_of_an_object_is_its_own),
         cmocka_unit_test(what_is_no_object_is_passed_over),
         cmocka_unit_test(depth_and_length_have_bounds),
+        cmocka_unit_test(a_long_line_in_pieces_is_passed_over),
         cmocka_unit_test(a_torn_line_waits),
         cmocka_unit_test(pieces_make_no_difference),
     };

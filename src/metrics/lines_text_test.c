@@ -77,6 +77,7 @@ static const char *const ordinary[] = {
     "error: 5",
     "the loss of 3.5 million dollars was total",
     "we return 0 here",
+    "loss=1,234,567 dollars",
     "score 5 points to win",
     "accuracy must exceed 0.9",
     "Traceback (most recent call last):",

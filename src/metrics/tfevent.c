@@ -278,7 +278,7 @@ static bool read_value(struct bytes in, struct metric *metric, const struct metr
             has_value = has_value || is_scalar;
         }
     }
-    if (ok && has_value && metric_name_valid((const char *)tag.at, tag.size)) {
+    if (ok && has_value && tag.at && metric_name_valid((const char *)tag.at, tag.size)) {
         memcpy(name, tag.at, tag.size);
         name[tag.size] = '\0';
         metric->name = name;

@@ -241,6 +241,13 @@ static void tensors_of_many_numbers_are_not(void **state)
     put_bytes(&tensor, 2, shape.text, shape.size);
     put_bytes(&tensor, 5, "\0\0\0\0\0\0\0\0", 8);
     put_tensor(&file, "t", 1, &tensor);
+    /* Two numbers that are the same are written once. */
+    str_clear(&tensor);
+    put_key(&tensor, 1, 0);
+    put_varint(&tensor, 1);
+    put_bytes(&tensor, 2, shape.text, shape.size);
+    put_bytes(&tensor, 5, "\0\0\0\0", 4);
+    put_tensor(&file, "t", 2, &tensor);
     expect(&file, "");
 }
 

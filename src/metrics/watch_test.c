@@ -134,6 +134,26 @@ static void what_is_not_ours_to_read_is_not_read(void **state)
     expect(place, "");
 }
 
+static void a_file_that_becomes_a_link_is_not_followed(void **state)
+{
+    struct place *place = *state;
+    AUTO_STR struct str path = {0};
+    AUTO_STR struct str folder = {0};
+    append_text(place, "secret.jsonl", "{\"secret\":1}\n");
+    append_event(place, "elsewhere/events.out.tfevents.1", 1);
+    append_text(place, "output/metrics.jsonl", "{\"a\":1}\n");
+    append_event(place, "output/logs/events.out.tfevents.1", 2);
+    struct metric_sink sink = testing_sink(&place->seen);
+    watch_poll(place->watch, place->now_ms, &sink);
+    str_addf(&path, "%s/metrics.jsonl", str_text(&place->output));
+    assert_int_equal(unlink(str_text(&path)), 0);
+    assert_int_equal(symlink("../secret.jsonl", str_text(&path)), 0);
+    str_addf(&folder, "%s/logs", str_text(&place->output));
+    assert_int_equal(io_remove_tree(str_text(&folder), NULL), ERR_OK);
+    assert_int_equal(symlink("../elsewhere", str_text(&folder)), 0);
+    expect(place, "");
+}
+
 static void a_file_begun_anew_is_read_anew(void **state)
 {
     struct place *place = *state;
@@ -229,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_are_followed_as_they_grow, begin, finish),
         cmocka_unit_test_setup_teardown(what_is_not_ours_to_read_is_not_read, begin, finish),
+        cmocka_unit_test_setup_teardown(a_file_that_becomes_a_link_is_not_followed, begin, finish),
         cmocka_unit_test_setup_teardown(a_file_begun_anew_is_read_anew, begin, finish),
         cmocka_unit_test_setup_teardown(a_renamed_folder_is_followed, begin, finish),
         cmocka_unit_test_setup_teardown(faults_are_told, begin, finish),

@@ -9,8 +9,6 @@
 enum { START_MIN = 5, START_MAX = 16, FIT_STEPS = 6, FIT_STEPS_FIRST = 20 };
 
 static const double TRUST_FIRST = 0.8, TRUST_MAX = 1.6, TRUST_MIN = 0.0078125;
-extern int gp_knob[];
-static const double WIDE_OFFSETS[]={.9,90,.09}, NEAR_OFFSETS[]={.0009,.009,.09};
 
 struct gp_state *gp_create(const struct search *search)
 {
@@ -30,7 +28,6 @@ void gp_destroy(struct gp_state *gp)
 static size_t start_count(const struct search *search)
 {
     size_t count = search->space.count + 2;
-    if (gp_knob[1]) count = (size_t)gp_knob[1];
     return count < START_MIN ? START_MIN : count > START_MAX ? START_MAX : count;
 }
 
@@ -91,8 +88,10 @@ void gp_choice_init(struct gp_choice *choice, const struct search *search, size_
         }
     }
     scores_release(&scores);
-    if (choice->count > 0) {
-        scores_warp(choice->values, choice->count, view == GP_WIDE ? WIDE_OFFSETS[gp_knob[2]] : NEAR_OFFSETS[gp_knob[3]]);
+    if (view == GP_WIDE) {
+        scores_tame(choice->values, choice->count);
+    } else {
+        scores_zoom(choice->values, choice->count);
     }
 }
 

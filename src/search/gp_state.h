@@ -4,7 +4,12 @@
 
 #include "search/gp.h"
 
-enum gp_view { GP_WIDE, GP_NEAR, GP_VIEWS };
+/* Two ways to look at the same trials, taken in turns. */
+enum gp_view {
+    GP_WIDE, /* values nearly as they are, the whole space: finds where to go */
+    GP_NEAR, /* values zoomed in on the best, around the best trial: refines */
+    GP_VIEWS,
+};
 
 struct gp_state {
     struct gp_hyper hyper[GP_VIEWS];

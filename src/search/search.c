@@ -267,9 +267,6 @@ enum err_code search_suggested(struct search *search, const struct search_trial 
     search->states[number] = TRIAL_RUNNING;
     VEC_PUSH(search->running, search->running_count, search->running_cap) = (uint32_t)number;
     visited_add(search, number);
-    if (search->cma) {
-        cma_suggested(search, number);
-    }
     return ERR_OK;
 }
 
@@ -350,7 +347,7 @@ enum err_code search_tell(struct search *search, uint64_t number, enum search_st
         gp_told(search, number);
     }
     if (search->cma) {
-        cma_told(search, number);
+        cma_told(search);
     }
     return ERR_OK;
 }

@@ -93,8 +93,7 @@ bool cma_ask(const struct search *search, double *point);
 
 /* What they remember beyond the trials; called after the trial is recorded. */
 void gp_told(struct search *search, size_t trial);
-void cma_suggested(struct search *search, size_t trial);
-void cma_told(struct search *search, size_t trial);
+void cma_told(struct search *search);
 struct gp_state *gp_create(const struct search *search);
 void gp_destroy(struct gp_state *gp);
 struct cma_state *cma_create(const struct search *search);
