@@ -116,7 +116,7 @@ wait_until 5 has_lines asleep.began 2
 sleep 2
 kill -CONT "${pid_of[z]}"
 check "when it wakes it is sent away, too" wait_until 10 is_gone "${pid_of[z]}"
-wait_for "${pid_of[z]}"
+kill_hard "${pid_of[z]}" # if it was not
 unset 'pid_of[z]'
 check_output "and told why" 'the master says: this node was revoked' cat z.said
 check "with its task" wait_until 5 is_gone "$first"

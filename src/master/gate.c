@@ -433,7 +433,8 @@ void gate_revoke(struct server *server, struct herd_node *node)
     Drover__ToNode message = DROVER__TO_NODE__INIT;
     message.bye = &bye;
     gate_send(server, node->number, &message);
-    door_guard_deny(server->gate.guard, node->key);
+    /* Its key may still shake hands, as any stranger's: one that did not hear this, or is started
+     * again, is told when it says Hello. */
     if (server->depot) {
         depot_forget_node(server->depot, node->key);
     }
