@@ -143,7 +143,7 @@ typedef double plain_fn(const double *x, size_t count);
 static double at_plain(plain_fn *plain, const struct function *function,
                        const struct search_value *values)
 {
-    double x[FUNCTION_PARAMS_MAX];
+    double x[FUNCTION_PARAMS_MAX] = {0};
     for (size_t i = 0; i < function->param_count; i++) {
         x[i] = values[i].number;
     }
@@ -270,7 +270,10 @@ static double choices(const struct function *function, uint64_t seed,
     return sum;
 }
 
-#define RANGE(from, to) {.name = "x", .kind = SEARCH_UNIFORM, .low = (from), .high = (to)}
+#define RANGE(from, to)                                                                            \
+    {                                                                                              \
+        .name = "x", .kind = SEARCH_UNIFORM, .low = (from), .high = (to)                           \
+    }
 #define RANGES2(from, to) RANGE(from, to), RANGE(from, to)
 #define RANGES4(from, to) RANGES2(from, to), RANGES2(from, to)
 #define RANGES6(from, to) RANGES4(from, to), RANGES2(from, to)
@@ -285,7 +288,11 @@ static const uint64_t first_two[] = {0, 1};
 #define BOOSTING                                                                                   \
     {                                                                                              \
         {.name = "eta", .kind = SEARCH_LOG, .low = 0.01, .high = 1},                               \
-            {.name = "max_depth", .kind = SEARCH_UNIFORM, .low = 1, .high = 8, .count = 8,         \
+            {.name = "max_depth",                                                                  \
+             .kind = SEARCH_UNIFORM,                                                               \
+             .low = 1,                                                                             \
+             .high = 8,                                                                            \
+             .count = 8,                                                                           \
              .step = 1},                                                                           \
             {.name = "rounds", .kind = SEARCH_LOG, .low = 5, .high = 60, .count = 56, .step = 1},  \
             {.name = "min_child_weight", .kind = SEARCH_LOG, .low = 0.05, .high = 20},             \
@@ -293,8 +300,16 @@ static const uint64_t first_two[] = {0, 1};
             {.name = "subsample", .kind = SEARCH_UNIFORM, .low = 0.3, .high = 1},                  \
             {.name = "colsample_bytree", .kind = SEARCH_UNIFORM, .low = 0.1, .high = 1},           \
             {.name = "grow_policy", .kind = SEARCH_CATEGORICAL, .count = 2},                       \
-            {.name = "max_leaves", .kind = SEARCH_LOG, .low = 2, .high = 64, .count = 63,          \
-             .step = 1, .conditional = true, .parent = 7, .when = second, .when_count = 1},        \
+            {.name = "max_leaves",                                                                 \
+             .kind = SEARCH_LOG,                                                                   \
+             .low = 2,                                                                             \
+             .high = 64,                                                                           \
+             .count = 63,                                                                          \
+             .step = 1,                                                                            \
+             .conditional = true,                                                                  \
+             .parent = 7,                                                                          \
+             .when = second,                                                                       \
+             .when_count = 1},                                                                     \
     }
 
 static const struct function functions[] = {
@@ -346,7 +361,11 @@ static const struct function functions[] = {
     {"griewank6-moved", FUNCTION_HELD, 6, {RANGES6(-600, 600)}, 0, griewank_moved},
     {"styblinski6", FUNCTION_HELD, 6, {RANGES6(-5, 5)}, 0, styblinski},
     {"ellipsoid8-turned", FUNCTION_HELD, 8, {RANGES8(-5, 5)}, 0, ellipsoid_turned},
-    {"michalewicz4", FUNCTION_HELD, 4, {RANGES4(0, 3.14159265358979)}, -3.69885709846664,
+    {"michalewicz4",
+     FUNCTION_HELD,
+     4,
+     {RANGES4(0, 3.14159265358979)},
+     -3.69885709846664,
      michalewicz},
     {"dixon6", FUNCTION_HELD, 6, {RANGES6(-10, 10)}, 0, dixon},
     {"choices",

@@ -22,7 +22,7 @@ struct function {
     enum function_group group;
     size_t param_count;
     struct search_param params[FUNCTION_PARAMS_MAX];
-    double least; /* the least value there is; of a job, the least ever seen */
+    double least; /* the least value there is; of a job, unknown */
     double (*value)(const struct function *function, uint64_t seed,
                     const struct search_value *values); /* NULL: a job */
 };

@@ -35,8 +35,8 @@ const char *search_describe(struct search *search)
     size_t size = sizeof search->description;
     int used = 0;
     if (search->algorithm == SEARCH_AUTO) {
-        used = snprintf(search->description, size, "auto: %s (%s), ",
-                        search_algorithm_name(choice), reason(search));
+        used = snprintf(search->description, size, "auto: %s (%s), ", search_algorithm_name(choice),
+                        reason(search));
     } else {
         used = snprintf(search->description, size, "%s: ", search_algorithm_name(choice));
     }

@@ -53,8 +53,7 @@ static void rates_init(struct rates *rates, const struct cma_state *cma)
     double squares = 0;
     rates->parents = cma->lambda / 2;
     for (size_t i = 0; i < rates->parents; i++) {
-        rates->weights[i] =
-            det_log(((double)cma->lambda + 1) / 2) - det_log((double)(i + 1));
+        rates->weights[i] = det_log(((double)cma->lambda + 1) / 2) - det_log((double)(i + 1));
         sum += rates->weights[i];
     }
     for (size_t i = 0; i < rates->parents; i++) {
@@ -165,8 +164,8 @@ static void update_axes(struct cma_state *cma)
     }
 }
 
-static void update_covariance(struct cma_state *cma, const struct rates *rates,
-                              const double *steps, bool stalled)
+static void update_covariance(struct cma_state *cma, const struct rates *rates, const double *steps,
+                              bool stalled)
 {
     size_t dims = cma->dims;
     double kept = 1 - rates->c_one - rates->c_mu +
@@ -209,8 +208,7 @@ static void update(struct cma_state *cma, const struct rates *rates, const doubl
     double length = sqrt(matrix_dot(cma->sigma_path, cma->sigma_path, dims));
     double faded = 1 - det_exp(2 * (double)cma->generation * det_log(keep));
     bool stalled = length / sqrt(faded) > (1.4 + 2 / ((double)dims + 1)) * rates->norm;
-    double path_add =
-        stalled ? 0 : sqrt(rates->c_path * (2 - rates->c_path) * rates->mass);
+    double path_add = stalled ? 0 : sqrt(rates->c_path * (2 - rates->c_path) * rates->mass);
     for (size_t i = 0; i < dims; i++) {
         cma->path[i] = (1 - rates->c_path) * cma->path[i] + path_add * mean[i];
     }

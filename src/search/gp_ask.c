@@ -8,11 +8,11 @@
 #include <string.h>
 
 enum {
-    POOL = 320,     /* points looked at */
-    STARTS = 4,     /* of which the best are improved */
+    POOL = 320, /* points looked at */
+    STARTS = 4, /* of which the best are improved */
     CLIMB_STEPS = 16,
     NEIGHBOUR_ROUNDS = 2,
-    NEAR_EVERY = 4, /* suggestions that refine the best */
+    NEAR_EVERY = 4,      /* suggestions that refine the best */
     CATEGORIES_MAX = 16, /* other values of a categorical parameter that are tried */
 };
 
@@ -225,7 +225,8 @@ static void try_neighbours(struct hunt *hunt, size_t param)
     uint64_t index = domain_value(dim, from[param]).index;
     for (int side = -1; side <= 1; side += 2) {
         if ((side < 0 && index > 0) || (side > 0 && index + 1 < count)) {
-            struct search_value value = {.present = true, .index = side < 0 ? index - 1 : index + 1};
+            struct search_value value = {.present = true,
+                                         .index = side < 0 ? index - 1 : index + 1};
             try_changed(hunt, from, param, domain_coordinate(dim, &value));
         }
     }

@@ -181,8 +181,8 @@ static void add_gradient(const struct fit *fit, const struct terms *terms, doubl
     double *extras = gradient + fit->dims;
     for (size_t row = 0; row < n; row++) {
         for (size_t column = 0; column < row; column++, pair++) {
-            double by = fit->inverse[row * n + column] -
-                        fit->alpha[row] * fit->alpha[column] / variance;
+            double by =
+                fit->inverse[row * n + column] - fit->alpha[row] * fit->alpha[column] / variance;
             const double *gaps = fit->gaps + pair * fit->dims;
             by_share += by * fit->parts[pair];
             double by_slope = by * fit->slopes[pair];

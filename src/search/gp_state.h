@@ -13,7 +13,8 @@ enum gp_view {
 
 struct gp_state {
     struct gp_hyper hyper[GP_VIEWS];
-    size_t fitted_at; /* trials told when the lengths were last fitted */
+    size_t fitted_at; /* trials told when lengths were last fitted */
+    uint64_t fits;
 
     /* Trust region (Eriksson and others, TuRBO, 2019): grows while trials improve on the best,
      * shrinks while they do not. */

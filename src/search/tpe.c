@@ -32,7 +32,8 @@ struct density {
     const double **centres;
     double *log_scale;                /* of each kernel: what it is at its centre */
     double widths[SEARCH_PARAMS_MAX]; /* standard deviation, or the chance of another category */
-    double spread; /* of ranges, before it is scaled by count */
+    double falls[SEARCH_PARAMS_MAX];  /* how kernels fall: by the squared gap, or if it is not 0 */
+    double spread;                    /* of ranges, before it is scaled by count */
     double *scratch;
 };
 
@@ -107,7 +108,14 @@ static void density_release(struct density *density)
 static void density_prepare(struct density *density)
 {
     for (size_t i = 0; i < density->domain->count; i++) {
-        density->widths[i] = kernel_width(density, i);
+        const struct dim *dim = &density->domain->dims[i];
+        double width = kernel_width(density, i);
+        density->widths[i] = width;
+        density->falls[i] = -0.5 / (width * width);
+        if (dim->nominal) {
+            double others = dim->param.count > 1 ? (double)(dim->param.count - 1) : 1;
+            density->falls[i] = width > 0 ? det_log(width / (others * (1 - width))) : 0;
+        }
     }
     for (size_t i = 0; i < density->count; i++) {
         density->log_scale[i] = kernel_log_scale(density, density->centres[i]);
@@ -118,18 +126,14 @@ static void density_prepare(struct density *density)
 static double kernel_fall(const struct density *density, const double *centre, const double *point)
 {
     double sum = 0;
+    const struct dim *dims = density->domain->dims;
     for (size_t i = 0; i < density->domain->count; i++) {
-        const struct dim *dim = &density->domain->dims[i];
-        double width = density->widths[i];
         double gap = point[i] - centre[i];
-        if (isnan(gap)) {
-            continue;
+        if (dims[i].nominal) {
+            gap = gap < 0 || gap > 0;
         }
-        if (!dim->nominal) {
-            sum -= 0.5 * (gap / width) * (gap / width);
-        } else if (gap != 0) {
-            sum += det_log(width / ((double)(dim->param.count - 1) * (1 - width)));
-        }
+        double fall = density->falls[i] * gap * gap;
+        sum += fall == fall ? fall : 0; /* absent here or there */
     }
     return sum;
 }
@@ -176,9 +180,9 @@ static void density_draw(const struct density *density, struct rng *rng, double 
     uint64_t which = rng_below(rng, density->count + 1);
     for (size_t i = 0; i < density->domain->count; i++) {
         const struct dim *dim = &density->domain->dims[i];
-        point[i] = which == density->count ? domain_draw(dim, rng)
-                                           : draw_near(dim, density->centres[which][i],
-                                                       density->widths[i], rng);
+        point[i] = which == density->count
+                       ? domain_draw(dim, rng)
+                       : draw_near(dim, density->centres[which][i], density->widths[i], rng);
     }
 }
 
