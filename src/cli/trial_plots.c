@@ -193,7 +193,7 @@ static void draw_bar(struct bars *bars, const char *name, double share, const ch
 static void draw_bars(struct bars *bars, const struct trial_table *table,
                       const struct importance *found)
 {
-    struct importance_pair mains[IMPORTANCE_PARAMS_MAX];
+    struct importance_pair mains[IMPORTANCE_PARAMS_MAX] = {{0}};
     for (size_t p = 0; p < table->param_count; p++) {
         mains[p] = (struct importance_pair){.a = p, .share = found->main[p]};
     }

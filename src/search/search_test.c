@@ -174,8 +174,8 @@ static void test_a_restored_search_goes_on_exactly_as_before(void **state)
             struct search *restored = create(options);
             replay(restored, history);
             for (int i = 0; i < 8; i++) {
-                struct search_value a[PARAMS];
-                struct search_value b[PARAMS];
+                struct search_value a[PARAMS] = {{0}};
+                struct search_value b[PARAMS] = {{0}};
                 struct search_trial trial_a = {.values = a};
                 struct search_trial trial_b = {.values = b};
                 assert_int_equal(search_ask(search, &trial_a, NULL), ERR_OK);
@@ -271,7 +271,7 @@ static void test_repeats_may_be_asked_for(void **state)
                                          .algorithm = algorithm,
                                          .repeats = true};
         struct search *search = create(options);
-        struct search_value values[4];
+        struct search_value values[4] = {{0}};
         struct search_trial trial = {.values = values};
         for (int i = 0; i < 150; i++) {
             double value = (double)i;
@@ -289,7 +289,7 @@ static void test_a_grid_cuts_ranges_into_levels(void **state)
     struct search_options options = {
         .params = mixed, .param_count = 3, .goals = goals, .goal_count = 1, .levels = 4};
     struct search *search = create(options);
-    struct search_value values[PARAMS];
+    struct search_value values[PARAMS] = {{0}};
     struct search_trial trial = {.values = values};
     size_t count = 0;
     bool low = false;
@@ -322,7 +322,7 @@ static void test_constraints_that_nothing_meets_are_an_error(void **state)
                                          .algorithm = algorithm,
                                          .allowed = allow_nothing};
         struct search *search = create(options);
-        struct search_value values[PARAMS];
+        struct search_value values[PARAMS] = {{0}};
         struct search_trial trial = {.values = values};
         assert_int_not_equal(search_ask(search, &trial, NULL), ERR_OK);
         assert_int_equal(search_count(search).suggested, 0);
@@ -337,7 +337,7 @@ static void test_wrong_calls_change_nothing(void **state)
         .params = mixed, .param_count = PARAMS, .goals = goals, .goal_count = 1};
     options.algorithm = SEARCH_RANDOM;
     struct search *search = create(options);
-    struct search_value values[PARAMS];
+    struct search_value values[PARAMS] = {{0}};
     struct search_trial trial = {.values = values};
     struct err err = {0};
     double value = 1;
@@ -375,7 +375,7 @@ static double mean_best(enum search_algorithm algorithm, enum search_goal goal, 
         struct search *search = create(options);
         double best = INFINITY;
         for (int i = 0; i < trials; i++) {
-            struct search_value values[PARAMS];
+            struct search_value values[PARAMS] = {{0}};
             struct search_trial trial = {.values = values};
             assert_int_equal(search_ask(search, &trial, NULL), ERR_OK);
             double value = objective(values);
@@ -415,7 +415,7 @@ static void test_only_failures_do_no_harm(void **state)
                                          .algorithm = algorithm};
         struct search *search = create(options);
         for (int i = 0; i < 60; i++) {
-            struct search_value values[PARAMS];
+            struct search_value values[PARAMS] = {{0}};
             struct search_trial trial = {.values = values};
             const double infinite[2] = {INFINITY, 0};
             assert_int_equal(search_ask(search, &trial, NULL), ERR_OK);
@@ -482,7 +482,7 @@ static void test_a_space_without_parameters_has_one_trial(void **state)
     for (enum search_algorithm algorithm = 0; algorithm <= SEARCH_AUTO; algorithm++) {
         struct search_options options = {.goals = goals, .goal_count = 1, .algorithm = algorithm};
         struct search *search = create(options);
-        struct search_value none[1];
+        struct search_value none[1] = {{0}};
         struct search_trial trial = {.values = none};
         assert_int_equal(search_ask(search, &trial, NULL), ERR_OK);
         assert_int_equal(search_ask(search, &trial, NULL), ERR_NOT_FOUND);
