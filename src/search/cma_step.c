@@ -104,7 +104,7 @@ static void step_to(const struct search *search, const struct cma_state *cma, si
                     double *y)
 {
     const double *point = search_point(search, trial);
-    double white[SEARCH_PARAMS_MAX];
+    double white[SEARCH_PARAMS_MAX] = {0};
     for (size_t i = 0; i < cma->dims; i++) {
         double x = point[cma->params[i]];
         y[i] = isnan(x) ? 0 : (x - cma->mean[i]) / cma->sigma;
@@ -190,7 +190,7 @@ static void update(struct cma_state *cma, const struct rates *rates, const doubl
 {
     size_t dims = cma->dims;
     double mean[SEARCH_PARAMS_MAX] = {0};
-    double white[SEARCH_PARAMS_MAX];
+    double white[SEARCH_PARAMS_MAX] = {0};
     for (size_t r = 0; r < rates->parents; r++) {
         for (size_t i = 0; i < dims; i++) {
             mean[i] += rates->weights[r] * steps[r * dims + i];
@@ -245,7 +245,7 @@ void cma_told(struct search *search)
     if (search->told_count - cma->since < cma->lambda) {
         return;
     }
-    size_t ranked[CMA_LAMBDA_MAX];
+    size_t ranked[CMA_LAMBDA_MAX] = {0};
     rank(search, cma, ranked);
     struct rates rates;
     rates_init(&rates, cma);

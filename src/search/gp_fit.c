@@ -262,9 +262,9 @@ void gp_fit(struct gp_hyper *hyper, const struct domain *domain, const double *c
     }
     struct fit fit;
     fit_init(&fit, domain, points, values, count);
-    double gradient[SEARCH_PARAMS_MAX + EXTRAS];
+    double gradient[SEARCH_PARAMS_MAX + EXTRAS] = {0};
     double last[SEARCH_PARAMS_MAX + EXTRAS] = {0};
-    double sizes[SEARCH_PARAMS_MAX + EXTRAS];
+    double sizes[SEARCH_PARAMS_MAX + EXTRAS] = {0};
     for (size_t i = 0; i < fit.dims + EXTRAS; i++) {
         sizes[i] = 0.2;
     }

@@ -57,7 +57,7 @@ static uint32_t first_number(size_t dim, unsigned i)
 
 static void fill(uint32_t directions[SOBOL_BITS], size_t dim, uint32_t polynomial, unsigned degree)
 {
-    uint32_t numbers[SOBOL_BITS];
+    uint32_t numbers[SOBOL_BITS] = {0};
     for (unsigned i = 0; i < SOBOL_BITS; i++) {
         if (i < degree) {
             numbers[i] = first_number(dim, i);
