@@ -25,7 +25,7 @@ drover() { # COMMAND ARGUMENTS...
 
 # shellcheck disable=SC2120 # options are seldom needed
 serve() { # OPTIONS...
-    "$DROVER" serve --state "$STATE" --lease "$LEASE_MS" "$@" </dev/null >>server.said 2>&1 &
+    "$DROVER" serve --state "$STATE" --listen 127.0.0.1:0 --lease "$LEASE_MS" "$@" </dev/null >>server.said 2>&1 &
     server=$!
     t_pids+=("$server")
     wait_until 20 drover nodes
