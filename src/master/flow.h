@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "recipe/diag.h"
-#include "recipe/recipe.h"
+#include "recipe/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +28,10 @@ struct flow {
     uint64_t seed;
     bool ignore_hardware;
     bool no_containers;
+    /* What its searches have made of their tasks: set by whoever runs them, goes into every
+     * plan_context. NULL: it has no search. */
+    plan_given_fn given;
+    void *given_owner;
     int64_t created_ms;
     int64_t ended_ms; /* 0: not yet, or not known */
 };

@@ -74,6 +74,12 @@ static bool hex_is_safe(const char *text)
     return size <= WORD_BYTES_MAX && text[size] == '\0';
 }
 
+static bool number_is_safe(const char *text)
+{
+    size_t size = strspn(text, "0123456789");
+    return size > 0 && size < 20 && text[size] == '\0' && (size == 1 || text[0] != '0');
+}
+
 /* Bytes that can be used as a path: none of them ends it early. */
 static bool path_is_sane(const ProtobufCBinaryData *path)
 {
@@ -92,6 +98,9 @@ static enum err_code check_run_names(const Drover__Run *run, struct err *err)
     }
     if (!hex_is_safe(run->code)) {
         return err_set(err, ERR_INVALID, "run: the version of the code is not hex");
+    }
+    if (run->checkpoint_name[0] != '\0' && !number_is_safe(run->checkpoint_name)) {
+        return err_set(err, ERR_INVALID, "run: the checkpoint's name is no number");
     }
     if (!path_is_sane(&run->root)) {
         return err_set(err, ERR_INVALID, "run: the root is no path");
