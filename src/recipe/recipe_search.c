@@ -480,6 +480,10 @@ bool build_count_trials(struct experiment *experiment, struct diag_list *diags)
     const char *continuous = NULL;
     uint64_t size = 0;
     struct err err = {0};
+    if (space_param_count(experiment->space) == 0) {
+        diag_add(diags, search->line, search->column, "search needs parameters: to choose");
+        return false;
+    }
     if (search->trials == 0 && (search->algorithm != RECIPE_GRID ||
                                 space_has_continuous(experiment->space, &continuous))) {
         diag_add(diags, search->line, search->column,

@@ -201,6 +201,7 @@ static void test_what_does_not_go_together_is_refused(void **state)
           "  t:\n"
           "    command: x\n"
           "    samples: 3\n"
+          "    parameters: {a: [1, 2]}\n"
           "    search: {metric: a, goal: minimize, trials: 3}\n",
           "r.yaml:4:14: samples: and search: do not go together; trials: says how many are "
           "tried\n");
@@ -216,6 +217,11 @@ static void test_what_does_not_go_together_is_refused(void **state)
 static void test_names_of_a_search_are_taken(void **state)
 {
     (void)state;
+    wrong("experiments:\n"
+          "  t:\n"
+          "    command: x\n"
+          "    search: {metric: a, goal: minimize, trials: 3}\n",
+          "r.yaml:4:5: search needs parameters: to choose\n");
     wrong("experiments:\n"
           "  t:\n"
           "    command: x\n"
