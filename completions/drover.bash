@@ -22,12 +22,13 @@ clusters none     --json
 list     none     --state= --json
 status   run      --state= --json
 tasks    run      --state= --failed --experiment= --json
-logs     task     --state= --follow --grep= --regex --experiment= --limit= --json
+logs     task     --state= --follow --attempt= --grep= --regex --experiment= --limit= --json
 top      none     --state= --interval= --once --json
 sim      recipe   --nodes= --slots= --task-time= --mtbf= --boot-time= --lease= --cut-share= --net-loss= --fail-share= --price= --limit= --seed= --set= --json
 catalog  file
 advise   file
 profile  file
+report   none
 analyse  file
 version  none
 help     command

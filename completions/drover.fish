@@ -37,6 +37,7 @@ complete -c drover -n __fish_use_subcommand -a sim -d 'predict time and cost on 
 complete -c drover -n __fish_use_subcommand -a catalog -d 'machines and their prices'
 complete -c drover -n __fish_use_subcommand -a advise -d 'which machines to rent, and how many'
 complete -c drover -n __fish_use_subcommand -a profile -d 'measure a training command briefly'
+complete -c drover -n __fish_use_subcommand -a report -d 'report metrics of a task'
 complete -c drover -n __fish_use_subcommand -a analyse -d 'when training stopped paying, and what it cost'
 complete -c drover -n __fish_use_subcommand -a version -d 'print the version'
 complete -c drover -n __fish_use_subcommand -a help -d 'explain a command'
@@ -100,6 +101,7 @@ __drover_option map -l cpu -x -d 'processors for each'
 __drover_option map -l retries -x -d 'further attempts'
 __drover_option map -l sync -d 'send this folder'
 __drover_option down -l server -d 'end the server, too'
+__drover_option logs -l attempt -x -d 'of an earlier attempt'
 __drover_option logs -l grep -x -d 'lines that hold a text'
 __drover_option logs -l regex -d 'the text is a regular expression'
 
@@ -113,5 +115,5 @@ __drover_option catalog -F -a 'list show check merge'
 __drover_option analyse -F -a 'stabilise cost own map'
 __drover_option advise -F
 __drover_option profile -F
-__drover_option help -a 'check plan run node serve submit wait cancel retry nodes top token exec map up down clusters list status tasks logs sim catalog advise profile analyse version'
+__drover_option help -a 'check plan run node serve submit wait cancel retry nodes top token exec map up down clusters list status tasks logs sim catalog advise profile report analyse version'
 functions -e __drover_option

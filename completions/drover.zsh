@@ -30,6 +30,7 @@ _drover() {
         'catalog:machines and their prices'
         'advise:which machines to rent, and how many'
         'profile:measure a training command briefly'
+        'report:report metrics of a task'
         'analyse:when training stopped paying, and what it cost'
         'version:print the version'
         'help:explain a command'
@@ -140,6 +141,7 @@ _drover() {
     tasks) _arguments $state $json $experiment '--failed[only tasks that failed]' $run ;;
     logs)
         _arguments $state $json $experiment '(-f --follow)'{-f,--follow}'[keep printing]' \
+            '--attempt=[of an earlier attempt]:number:' \
             '--grep=[lines that hold a text]:text:' '--regex[it is a regular expression]' \
             '--limit=[stop after so many]:number:' '1:task:'
         ;;
@@ -162,6 +164,7 @@ _drover() {
     catalog) _alternative 'verbs:verb:(list show check merge)' 'files:file:_files' ;;
     advise) _files ;;
     profile) _files ;;
+    report) _message 'name=number' ;;
     analyse) _alternative 'verbs:verb:(stabilise cost own map)' 'files:file:_files' ;;
     help) _describe -t commands command commands ;;
     esac

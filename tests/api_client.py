@@ -206,6 +206,8 @@ class Server:
         if self.process:
             self.process.terminate()
             try:
-                self.process.wait(10)
+                self.process.wait(20)
             except subprocess.TimeoutExpired:
                 self.kill()
+            with open(self.state + ".log", encoding="utf-8", errors="replace") as log:
+                sentence("the server ends well", self.process.returncode == 0, log.read()[-3000:])

@@ -128,8 +128,8 @@ def check(server, api):
     paths = document.document["paths"]
     wait_until(20, lambda: len(api.get("/nodes").json["items"]) == 2)
     flow = api.submit(RECIPE)
-    slow = api.submit("experiments:\n  s: {parameters: {x: 0..9}, command: sleep 60}\n", "&file=slow")
     wait_until(30, lambda: api.get(f"/workflows/{flow}/tasks/second/0").json["state"] == "succeeded")
+    slow = api.submit("experiments:\n  s: {parameters: {x: 0..9}, command: sleep 60}\n", "&file=slow")
     wait_until(10, lambda: api.get("/nodes/one").json["usage"])
     said = requests(api, flow, slow)
     for method, pattern, path, wanted, rest in said:
@@ -140,6 +140,7 @@ def check(server, api):
         short = re.sub(r"[0-9a-f]{64}", "HASH", path.removeprefix(BASE))[:90]
         note = "" if rest.get("token", "") == "" else " as a reader" if rest["token"] else " as nobody"
         sentence(f"{method} {short}{note}: {wanted} as documented", not found, *found, repr(answer))
+    api.post(f"/workflows/{slow}/cancel")
     check_events(api, document, flow)
     well = {(method, pattern) for method, pattern, _, status, _ in said if status < 300}
     well.add(("GET", BASE + "/events"))

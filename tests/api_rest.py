@@ -197,7 +197,7 @@ def check_lists(api):
 
 def check_logs(api):
     flow = api.submit("experiments:\n"
-                      "  a: {parameters: {x: 0..1}, command: \"for i in 1 2 3 4 5; do echo line $i of "
+                      "  a: {parameters: {x: 0..1}, hardware: {labels: [node=one]}, command: \"for i in 1 2 3 4 5; do echo line $i of "
                       "{{x}}; sleep 0.3; done; printf 'no end \\\\377'\"}\n", "&file=logs")
     seen, ids, offset = "", [], None
     stream = Stream(api, f"/workflows/{flow}/tasks/a/0/log")

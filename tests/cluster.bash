@@ -25,7 +25,7 @@ drover() { # COMMAND ARGUMENTS...
 
 # shellcheck disable=SC2120 # options are seldom needed
 serve() { # OPTIONS...
-    "$DROVER" serve --state "$STATE" --lease "$LEASE_MS" "$@" </dev/null >>server.said 2>&1 &
+    "$DROVER" serve --state "$STATE" --listen 127.0.0.1:0 --lease "$LEASE_MS" "$@" </dev/null >>server.said 2>&1 &
     server=$!
     t_pids+=("$server")
     wait_until 20 drover nodes
@@ -97,8 +97,10 @@ kill_hard() { # PID
 }
 
 # Ends nodes and server politely, and says so if one does not end well.
+# shellcheck disable=SC2154 # wait_for sets t_status
 stop_all() {
-    local name status=0
+    local name status=0 began
+    began=$(now_ms)
     for name in "${!pid_of[@]}"; do
         t_is_child "${pid_of[$name]}" && kill "${pid_of[$name]}" 2>/dev/null
     done
@@ -114,6 +116,7 @@ stop_all() {
         [ "$t_status" -eq 0 ] || status="server: $t_status"
     fi
     check_equal "nodes and server end when told" 0 "$status"
+    check_equal "and at once, since nothing is left to do" 1 "$(($(now_ms) - began < 15000))"
 }
 
 # Milliseconds of the clock that does not jump.

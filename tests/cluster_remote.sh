@@ -24,7 +24,7 @@ elif kind == "large":
     put(b"zeros", bytes(8 << 20))
     put(b"exact", rng.randbytes(1 << 20))
 elif kind == "many":
-    for i in range(1500):
+    for i in range(600):
         put(b"%d/%d" % (i % 17, i), rng.randbytes(rng.choice([0, 1, 100, 5000])))
 elif kind == "odd":
     for name in (b"a b", b"-n", b"new\nline", b"\xff\xfe", "ü".encode(), b"x" * 255, b"d/" * 60 + b"deep", b"..a", b"'\"$(x)`"):
@@ -87,11 +87,11 @@ folder=$STATE/workflows/$id
 all_made() {
     [ "$(drover tasks "$id" -e make --json | grep -c '"state":"succeeded"')" = 4 ]
 }
-check "it makes things" wait_until 30 all_made
+check "it makes things" wait_until 60 all_made
 kill_hard "${pid_of[maker]}"
 rm -rf maker.work
 node user --slots 2 --label user --no-share
-check "another one, on which they are needed, comes when the first and its disk are gone" finished "$id"
+check "another one, on which they are needed, comes when the first and its disk are gone" finished "$id" 60
 
 i=0
 for kind in small large many odd; do
@@ -135,6 +135,20 @@ size=$(cat "$folder"/* | wc -c)
 check_equal "its log is within the limit ($size)" 1 "$((size >= 50000 && size <= 100000))"
 check_equal "and ends with what it printed last" "$(seq 198000 200000 | md5sum)" \
     "$(drover logs "$id/a/0" | tail -n 2001 | md5sum)"
+
+# ---- cancelled: what nobody wants any more is not kept -------------------------------------------------
+
+cat >cancel.yaml <<END
+experiments:
+  a: {hardware: {labels: [user]}, command: "seq 1 100000; touch $PWD/printed; sleep 100"}
+END
+submit cancel.yaml
+wait_until 10 test -e printed
+wait_until 10 grep -qs 100000 "$STATE/workflows/$id/logs/a/0/0.1.log"
+drover cancel "$id" >/dev/null
+check_exit 1 "a cancelled workflow ends" finished "$id"
+nothing_left() { [ -z "$(find user.work/slots -type f)" ]; }
+check "and nothing of it stays on its node" wait_until 10 nothing_left
 
 # ---- a checkpoint follows its task -------------------------------------------------------------------
 

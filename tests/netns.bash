@@ -5,7 +5,6 @@
 #     net_up 2 || skip_all "..."      # hosts 1 and 2; $net_master is the address of this side
 #     "${net_on[1]}" is a prefix:     ${net_on[1]} command...
 #     net_cut 1; net_cut_from 1; net_cut_to 1; net_heal 1
-#     net_worsen 1 delay 50ms reorder 25%   # false if the kernel has no netem
 #     net_down                        # also at exit, by the trap that net_up sets
 
 net_block=$((1 + $$ % 250))
@@ -32,6 +31,7 @@ net_add_host() { # HOST
     ip netns add "$space" || return 1
     net_made+=("ip netns del $space")
     ip link add "$cable" type veth peer name eth0 netns "$space" || return 1
+    net_made+=("ip link del $cable") # a namespace may linger after its end
     ip link set "$cable" master "dcl$net_block" up &&
         ip -n "$space" link set lo up &&
         ip -n "$space" addr add "$(net_address "$1")/24" dev eth0 &&
@@ -98,14 +98,4 @@ net_heal() { # HOST
     ip -n "$(net_space "$1")" route del blackhole "$net_master/32" 2>/dev/null
     ip route del blackhole "$(net_address "$1")/32" 2>/dev/null
     true
-}
-
-net_worsen() { # HOST HOW... : both ways
-    tc qdisc replace dev "$(net_cable "$1")" root netem "${@:2}" &&
-        ip netns exec "$(net_space "$1")" tc qdisc replace dev eth0 root netem "${@:2}"
-}
-
-net_mend() { # HOST
-    tc qdisc del dev "$(net_cable "$1")" root
-    ip netns exec "$(net_space "$1")" tc qdisc del dev eth0 root
 }

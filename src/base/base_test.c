@@ -88,6 +88,36 @@ static void test_utf8_rejects_overlong_surrogate_and_beyond(void **state)
     assert_int_equal(json_utf8_length("\xe2\x82\xac", 3), 3);
 }
 
+static void test_every_character_is_written_as_valid_utf8(void **state)
+{
+    (void)state;
+    AUTO_STR struct str text = {0};
+    for (uint32_t character = 1; character <= 0x10ffff; character++) {
+        if (character == 0xd800) {
+            character = 0xe000; /* surrogates are no characters */
+        }
+        str_clear(&text);
+        str_add_utf8(&text, character);
+        assert_int_equal(json_utf8_length(str_text(&text), text.size), text.size);
+    }
+    str_clear(&text);
+    str_add_utf8(&text, 0xe9);
+    str_add_utf8(&text, 0x20ac);
+    str_add_utf8(&text, 0x1f411);
+    assert_string_equal(str_text(&text), "é€🐑");
+}
+
+static void test_hex_digits_have_values(void **state)
+{
+    (void)state;
+    static const char digits[] = "0123456789abcdefABCDEF";
+    for (int c = 0; c < 256; c++) {
+        const char *found = c ? strchr(digits, c) : NULL;
+        int at = found ? (int)(found - digits) : -1;
+        assert_int_equal(str_hex_digit((char)c), at < 16 ? at : at - 6);
+    }
+}
+
 static void test_mix_is_a_permutation_and_spreads(void **state)
 {
     (void)state;
@@ -228,6 +258,8 @@ int main(void)
         cmocka_unit_test(test_numbers_read_back_the_same),
         cmocka_unit_test(test_json_is_valid_whatever_the_bytes),
         cmocka_unit_test(test_utf8_rejects_overlong_surrogate_and_beyond),
+        cmocka_unit_test(test_every_character_is_written_as_valid_utf8),
+        cmocka_unit_test(test_hex_digits_have_values),
         cmocka_unit_test(test_mix_is_a_permutation_and_spreads),
         cmocka_unit_test(test_below_is_within_and_even),
         cmocka_unit_test(test_times_are_written_for_people),

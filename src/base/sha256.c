@@ -27,7 +27,7 @@ static inline uint32_t load_big(const uint8_t *bytes)
 static void hash_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t words[64];
-    for (int i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16; i++) {
         words[i] = load_big(block + 4 * i);
     }
     for (int i = 16; i < 64; i++) {
@@ -115,7 +115,7 @@ blocks_sha(uint32_t state[8], const uint8_t *blocks, size_t count)
         __m128i abef_before = abef;
         __m128i cdgh_before = cdgh;
         __m128i w[4];
-        for (int i = 0; i < 4; i++) {
+        for (size_t i = 0; i < 4; i++) {
             w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(blocks + 16 * i)), swap);
         }
 #pragma GCC unroll 16
@@ -219,7 +219,7 @@ void sha256_of(const void *bytes, size_t size, uint8_t out[SHA256_BYTES])
 
 void sha256_hex(const uint8_t digest[SHA256_BYTES], char out[SHA256_HEX_CHARS + 1])
 {
-    for (int i = 0; i < SHA256_BYTES; i++) {
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
         out[2 * i] = "0123456789abcdef"[digest[i] >> 4];
         out[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];
     }

@@ -122,6 +122,29 @@ void str_add_double(struct str *str, double number)
     str_add(str, text);
 }
 
+void str_add_utf8(struct str *str, uint32_t character)
+{
+    if (character < 0x80) {
+        str_add_char(str, (char)character);
+        return;
+    }
+    int shift = character < 0x800 ? 6 : character < 0x10000 ? 12 : 18;
+    unsigned lead = shift == 6 ? 0xc0 : shift == 12 ? 0xe0 : 0xf0;
+    str_add_char(str, (char)(lead | character >> shift));
+    for (int left = shift; left > 0; left -= 6) {
+        str_add_char(str, (char)(0x80 | (character >> (left - 6) & 0x3f)));
+    }
+}
+
+int str_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    char lower = (char)(c | 0x20);
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
 const char *str_text(const struct str *str)
 {
     return str->text ? str->text : "";

@@ -27,9 +27,12 @@ void str_add_repeat(struct str *str, const char *text, size_t count);
 void str_addf(struct str *str, const char *format, ...) PRINTF_LIKE(2, 3);
 void str_add_u64(struct str *str, uint64_t number); /* decimal; faster than str_addf */
 void str_add_i64(struct str *str, int64_t number);
+void str_add_utf8(struct str *str, uint32_t character);
 void str_add_double(struct str *str, double number); /* shortest text that reads back the same */
 const char *str_text(const struct str *str);
 char *str_take(struct str *str); /* the text, now the caller's (free); str is empty again */
+
+int str_hex_digit(char c); /* its value; -1: it is none */
 
 #define AUTO_STR __attribute__((cleanup(str_release)))
 

@@ -27,7 +27,7 @@ static void read_json(const char *text, size_t size)
 
         str_clear(&out);
         standing_add_line(&out, doc.root);
-        standing_add_text(&out, doc.root, jread_get(doc.root, "items"), 5);
+        standing_add_text(&out, doc.root, jread_get(doc.root, "items"), 5, "s");
         standing_add_task(&out, doc.root, standing_name_columns(doc.root));
         struct nodes_table table = {.now_ms = 1};
         nodes_table_add(&table, doc.root);

@@ -48,6 +48,7 @@ extern const struct cli_command cmd_sim;
 extern const struct cli_command cmd_catalog;
 extern const struct cli_command cmd_advise;
 extern const struct cli_command cmd_profile;
+extern const struct cli_command cmd_report;
 extern const struct cli_command cmd_analyse;
 
 void cli_print_help(const struct cli_command *command, FILE *to);

@@ -100,7 +100,7 @@ static int parse_option(struct serve_options *out, int option, char **argv)
                    ? -1
                    : cli_usage_error(&cmd_serve, "--wire takes HOST:PORT, not '%s'", optarg);
     case 'L':
-        code = parse_number("--lease", 3600 * 1000, &number);
+        code = parse_number("--lease", UINT64_C(3600) * 1000, &number);
         out->serve.lease_ms = (int64_t)number;
         return code >= 0 || number >= 500
                    ? code
@@ -220,7 +220,10 @@ static int serve(struct serve_options *serve)
                                     .observer = &observer};
     enum master_end end = master_run(&master, &err);
     session_release(&session);
-    return end == MASTER_BROKEN ? cli_error(EXIT_WORK_FAILED, "%s", err.text) : EXIT_DONE;
+    bool is_usage = err.code == ERR_DENIED || err.code == ERR_INVALID; /* --listen, --certificate */
+    return end == MASTER_BROKEN
+               ? cli_error(is_usage ? EXIT_USAGE : EXIT_WORK_FAILED, "%s", err.text)
+               : EXIT_DONE;
 }
 
 static int run(int argc, char **argv)

@@ -148,7 +148,7 @@ static int ask_status(const struct look *look, struct remote *remote)
         remote_add_workflow(&path, jread_text(status.root, "id", look->run));
         str_addf(&path, "/tasks?failed=1&limit=%d", STANDING_FAILURES_SHOWN + 1);
         code = remote_get(remote, str_text(&path), &failures, NULL);
-        standing_add_text(&out, status.root, jread_get(failures.root, "items"), -1);
+        standing_add_text(&out, status.root, jread_get(failures.root, "items"), -1, look->state);
     }
     cli_write(&out);
     jread_release(&status);

@@ -83,6 +83,15 @@ static int print_log(const char *path, const struct look *look, const struct tas
     }
 }
 
+static int tell_untried(const struct task_name *name, uint64_t attempt)
+{
+    return attempt > 0 ? cli_error(EXIT_USAGE, "task %s/%" PRIu64 " has had no attempt %" PRIu64,
+                                   name->experiment, name->index, attempt)
+                       : cli_error(EXIT_WORK_FAILED,
+                                   "task %s/%" PRIu64 " has not been tried yet (-f waits for it)",
+                                   name->experiment, name->index);
+}
+
 static int read_log(const struct look *look, const struct task_name *name)
 {
     struct session session;
@@ -98,7 +107,9 @@ static int read_log(const struct look *look, const struct task_name *name)
     struct core_task_view task;
     core_task_view(session.core, session.flow->number, (uint32_t)number, name->index, &task);
     AUTO_STR struct str path = {0};
-    place_add_log(&path, session.flow->folder, name->experiment, name->index, task.attempt);
+    bool is_tried = look->attempt <= task.attempt;
+    place_add_log(&path, session.flow->folder, name->experiment, name->index,
+                  look->attempt > 0 ? (uint32_t)look->attempt : task.attempt);
     bool may_begin = task.state < TASK_SUCCEEDED && place_is_locked(session.folder);
     session_release(&session);
     bool has_begun = task.attempt > 0 && access(str_text(&path), F_OK) == 0;
@@ -106,9 +117,8 @@ static int read_log(const struct look *look, const struct task_name *name)
         usleep(REST_US);
         return SHOW_AGAIN;
     }
-    if (task.attempt == 0) {
-        return cli_error(EXIT_WORK_FAILED, "task %s/%" PRIu64 " has not been tried yet",
-                         name->experiment, name->index);
+    if (task.attempt == 0 || !is_tried) {
+        return tell_untried(name, look->attempt);
     }
     return print_log(str_text(&path), look, name, (uint32_t)number);
 }
@@ -135,7 +145,8 @@ static int print_pieces(struct remote *remote, const char *log, uint64_t attempt
     }
 }
 
-static int ask_log(struct remote *remote, const struct task_name *name, const char *task_path)
+static int ask_log(struct remote *remote, const struct look *look, const struct task_name *name,
+                   const char *task_path)
 {
     AUTO_STR struct str log = {0};
     struct jread task = {0};
@@ -145,11 +156,10 @@ static int ask_log(struct remote *remote, const struct task_name *name, const ch
     if (code != EXIT_DONE) {
         return code;
     }
-    if (attempt == 0) {
-        return cli_error(EXIT_WORK_FAILED,
-                         "task %s/%" PRIu64 " has not been tried yet (-f waits for it)",
-                         name->experiment, name->index);
+    if (attempt == 0 || look->attempt > attempt) {
+        return tell_untried(name, look->attempt);
     }
+    attempt = look->attempt > 0 ? look->attempt : attempt;
     str_addf(&log, "%s/log", task_path);
     code = print_pieces(remote, str_text(&log), attempt, true);
     return code == EXIT_DONE ? print_pieces(remote, str_text(&log), attempt, false) : code;
@@ -231,7 +241,7 @@ static int show_log(const struct look *look, const struct task_name *name)
         remote_add_workflow(&path, name->run);
         task_name_add_path(&path, name);
         code = look->follow ? follow_log(&remote, str_text(&path))
-                            : ask_log(&remote, name, str_text(&path));
+                            : ask_log(&remote, look, name, str_text(&path));
     } else if (code == EXIT_DONE) {
         do {
             code = read_log(look, name);
@@ -248,6 +258,9 @@ static int run(int argc, char **argv)
     int code = look_parse(&cmd_logs, &look, argc, argv);
     if (code >= 0) {
         return code;
+    }
+    if (look.attempt > 0 && (look.grep || look.follow)) {
+        return cli_usage_error(&cmd_logs, "--attempt goes with a task, and not with -f");
     }
     if (look.grep) {
         return look.follow || !look.grep[0]
@@ -274,6 +287,7 @@ const struct cli_command cmd_logs = {
     .help =
         "  --state DIR          in this folder: a run's, or a server's\n"
         "  -f, --follow         wait for the task to begin and print until it is over\n"
+        "  --attempt N          of an earlier attempt\n"
         "  --grep TEXT          lines of any task's logs, earlier attempts too, that hold TEXT:\n"
         "                       EXPERIMENT/INDEX.ATTEMPT:LINE: text; exit 1 if there is none\n"
         "  --regex              TEXT is an extended regular expression\n"

@@ -12,11 +12,11 @@
 
 enum { WRITE_BYTES = 1 << 16 };
 
-static void print_heading(int name_columns)
+static void print_heading(int name_columns, bool with_node)
 {
     AUTO_STR struct str out = {0};
-    str_addf(&out, "%-*s %-10s %3s %9s  %-20s %s\n", name_columns, "task", "state", "try", "time",
-             "reason", "parameters");
+    str_addf(&out, "%-*s %-10s %3s %9s  %s%-20s %s\n", name_columns, "task", "state", "try", "time",
+             with_node ? "node         " : "", "reason", "parameters");
     cli_write(&out);
 }
 
@@ -98,7 +98,7 @@ static int read_tasks(const struct look *look)
     }
     bool known = !look->experiment || look_experiment(&session, look->experiment) >= 0;
     if (known && !look->as_json) {
-        print_heading(columns);
+        print_heading(columns, false);
     }
     for (size_t i = 0; i < recipe->experiment_count && known; i++) {
         uint32_t number = recipe_order(recipe)[i];
@@ -154,7 +154,7 @@ static int ask_tasks(const struct look *look, struct remote *remote)
         }
         int columns = standing_name_columns(status.root);
         if (!look->as_json) {
-            print_heading(columns);
+            print_heading(columns, true);
         }
         code = print_pages(look, remote, str_text(&path), columns);
     }

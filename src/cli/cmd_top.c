@@ -114,7 +114,7 @@ static void read_pasts(struct watching *watching)
         AUTO_STR struct str path = {0};
         AUTO_STR struct str from = {0};
         struct jread answer = {0};
-        clock_add_rfc3339(&from, top->now_ms - TOP_HISTORY * PAST_STEP_S * 1000);
+        clock_add_rfc3339(&from, top->now_ms - (int64_t)TOP_HISTORY * PAST_STEP_S * 1000);
         str_add(&path, "/api/v1/usage");
         remote_add_query(&path, "node", node->name);
         remote_add_query(&path, "from", str_text(&from));
@@ -293,7 +293,7 @@ static int watch_live(struct watching *watching)
         if (!wait_for_look(watching, next_ms)) {
             break;
         }
-        code = look(watching);
+        (void)look(watching); /* the screen says how old its numbers are */
     } while (true);
     screen_close();
     return EXIT_DONE;

@@ -174,7 +174,7 @@ static enum err_code add_object(struct sync *sync, const struct source *source, 
     size_t size = manifest_chunk_size(source->entry, source->chunk);
     ssize_t got =
         fd < 0 ? -1 : pread(fd, buffer, size, (off_t)source->chunk * (off_t)CODE_CHUNK_BYTES);
-    uint8_t hash[SHA256_BYTES];
+    uint8_t hash[SHA256_BYTES] = {0};
     if (got == (ssize_t)size) {
         sha256_of(buffer, size, hash);
     }
@@ -333,7 +333,7 @@ enum err_code code_sync_with(struct client *client, const struct code_sync_optio
     }
     *result = (struct code_sync_result){0};
     struct sync sync = {.client = client, .options = options, .result = result, .err = err};
-    struct err ignored;
+    struct err ignored = {0};
     sync.err = err ? err : &ignored;
     enum err_code code = ERR_AGAIN;
     for (int i = 0; i < TRIES && code == ERR_AGAIN; i++) {

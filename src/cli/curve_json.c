@@ -26,20 +26,11 @@ static char peek(struct json_reader *reader)
     return reader->at < reader->size ? reader->text[reader->at] : 0;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    char lower = (char)(c | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 static bool read_hex4(struct json_reader *reader, unsigned *out)
 {
     *out = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = reader->at < reader->size ? hex_digit(reader->text[reader->at]) : -1;
+        int digit = reader->at < reader->size ? str_hex_digit(reader->text[reader->at]) : -1;
         if (digit < 0) {
             return false;
         }
@@ -47,25 +38,6 @@ static bool read_hex4(struct json_reader *reader, unsigned *out)
         reader->at++;
     }
     return true;
-}
-
-static void add_utf8(struct str *out, unsigned code)
-{
-    if (code < 0x80) {
-        str_add_char(out, (char)code);
-    } else if (code < 0x800) {
-        str_add_char(out, (char)(0xc0 | (code >> 6)));
-        str_add_char(out, (char)(0x80 | (code & 0x3f)));
-    } else if (code < 0x10000) {
-        str_add_char(out, (char)(0xe0 | (code >> 12)));
-        str_add_char(out, (char)(0x80 | ((code >> 6) & 0x3f)));
-        str_add_char(out, (char)(0x80 | (code & 0x3f)));
-    } else {
-        str_add_char(out, (char)(0xf0 | (code >> 18)));
-        str_add_char(out, (char)(0x80 | ((code >> 12) & 0x3f)));
-        str_add_char(out, (char)(0x80 | ((code >> 6) & 0x3f)));
-        str_add_char(out, (char)(0x80 | (code & 0x3f)));
-    }
 }
 
 /* After \u: a character of the basic plane or a pair of surrogates. */
@@ -88,7 +60,7 @@ static bool read_unicode(struct json_reader *reader, struct str *out)
     } else if (code >= 0xdc00 && code < 0xe000) {
         return false;
     }
-    add_utf8(out, code);
+    str_add_utf8(out, code);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/events.h"
+#include "cli/screen.h"
 #include "cli/standing.h"
 
 #include <inttypes.h>
@@ -11,7 +12,6 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum {
@@ -81,19 +81,17 @@ static int64_t elapsed_ms(const struct follow *follow, const struct jnode *statu
 static void make_view(const struct follow *follow, const struct standing *standing, int64_t passed,
                       struct view *view)
 {
-    struct winsize size = {0};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
-        size.ws_col = 80;
-        size.ws_row = 24;
-    }
+    int width = 0;
+    int height = 0;
+    screen_size(&width, &height);
     const char *no_colour = getenv("NO_COLOR");
     *view = (struct view){.rows = standing->rows,
                           .row_count = standing->row_count,
                           .title = standing->id,
                           .elapsed_ms = passed,
                           .rate = follow->rate,
-                          .width = size.ws_col,
-                          .height = size.ws_row,
+                          .width = width,
+                          .height = height,
                           .colour = !no_colour || no_colour[0] == '\0',
                           .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0};
 }
@@ -151,7 +149,8 @@ static void show_end(struct follow *follow, const struct jnode *status, int64_t 
         /* the summary is worth having without them */
         (void)remote_get(follow->remote, str_text(&path), &failures, NULL);
         standing_add_text(&out, status, jread_get(failures.root, "items"),
-                          elapsed_ms(follow, status, now_ms));
+                          elapsed_ms(follow, status, now_ms),
+                          follow->remote->defaulted ? NULL : follow->remote->state);
     }
     cli_write(&out);
     jread_release(&failures);

@@ -32,21 +32,12 @@ static int peek(const struct reader *reader)
     return reader->at < reader->size ? (unsigned char)reader->text[reader->at] : -1;
 }
 
-static int hex_value(int c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Four digits; -1: they are not. */
 static long read_hex4(struct reader *reader)
 {
     long number = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_value(peek(reader));
+        int digit = str_hex_digit((char)peek(reader));
         if (digit < 0) {
             return -1;
         }
@@ -54,25 +45,6 @@ static long read_hex4(struct reader *reader)
         reader->at++;
     }
     return number;
-}
-
-static void add_utf8(struct str *out, long c)
-{
-    if (c < 0x80) {
-        str_add_char(out, (char)c);
-    } else if (c < 0x800) {
-        str_add_char(out, (char)(0xc0 | (c >> 6)));
-        str_add_char(out, (char)(0x80 | (c & 0x3f)));
-    } else if (c < 0x10000) {
-        str_add_char(out, (char)(0xe0 | (c >> 12)));
-        str_add_char(out, (char)(0x80 | ((c >> 6) & 0x3f)));
-        str_add_char(out, (char)(0x80 | (c & 0x3f)));
-    } else {
-        str_add_char(out, (char)(0xf0 | (c >> 18)));
-        str_add_char(out, (char)(0x80 | ((c >> 12) & 0x3f)));
-        str_add_char(out, (char)(0x80 | ((c >> 6) & 0x3f)));
-        str_add_char(out, (char)(0x80 | (c & 0x3f)));
-    }
 }
 
 /* After "\u". A NUL would cut the text short for whoever reads it as C does: it becomes U+FFFD. */
@@ -93,7 +65,7 @@ static bool read_unicode(struct reader *reader)
     } else if (c < 0 || (c >= 0xdc00 && c < 0xe000)) {
         return false;
     }
-    add_utf8(&reader->scratch, c > 0 ? c : 0xfffd);
+    str_add_utf8(&reader->scratch, c > 0 ? (uint32_t)c : 0xfffd);
     return true;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/look.h"
 
 #include "base/mem.h"
+#include "cli/standing.h"
 #include "master/place.h"
 
 #include <getopt.h>
@@ -8,11 +9,17 @@
 #include <string.h>
 
 static const struct option options[] = {
-    {"state", required_argument, NULL, 'd'}, {"json", no_argument, NULL, 'j'},
-    {"failed", no_argument, NULL, 'F'},      {"experiment", required_argument, NULL, 'e'},
-    {"follow", no_argument, NULL, 'f'},      {"grep", required_argument, NULL, 'g'},
-    {"regex", no_argument, NULL, 'x'},       {"limit", required_argument, NULL, 'n'},
-    {"help", no_argument, NULL, 'h'},        {0},
+    {"state", required_argument, NULL, 'd'},
+    {"json", no_argument, NULL, 'j'},
+    {"failed", no_argument, NULL, 'F'},
+    {"experiment", required_argument, NULL, 'e'},
+    {"follow", no_argument, NULL, 'f'},
+    {"grep", required_argument, NULL, 'g'},
+    {"regex", no_argument, NULL, 'x'},
+    {"limit", required_argument, NULL, 'n'},
+    {"attempt", required_argument, NULL, 'A'},
+    {"help", no_argument, NULL, 'h'},
+    {0},
 };
 
 /* Which of them a command takes. */
@@ -21,7 +28,7 @@ static bool takes(const struct cli_command *command, int option)
     if (command == &cmd_tasks) {
         return strchr("djFe", option) != NULL;
     }
-    return strchr(command == &cmd_logs ? "djefgxn" : "dj", option) != NULL;
+    return strchr(command == &cmd_logs ? "djefgxnA" : "dj", option) != NULL;
 }
 
 static int refuse(const struct cli_command *command, int option)
@@ -65,6 +72,11 @@ int look_parse(const struct cli_command *command, struct look *look, int argc, c
         case 'x':
             look->regex = true;
             break;
+        case 'A':
+            if (!cli_parse_u64(optarg, UINT32_MAX, &look->attempt) || look->attempt == 0) {
+                return cli_usage_error(command, "--attempt takes a number above 0");
+            }
+            break;
         default:
             if (!cli_parse_u64(optarg, 1000000000, &look->limit) || look->limit == 0) {
                 return cli_usage_error(command, "--limit takes a number above 0");
@@ -86,6 +98,20 @@ static bool is_run(const char *run)
     return place_find_run(run, &folder, NULL) == ERR_OK;
 }
 
+/* When the newest run of the default place was begun; 0: there is none. */
+static int64_t newest_run_ms(void)
+{
+    AUTO_STR struct str folder = {0};
+    struct session session;
+    int64_t created_ms = 0;
+    if (place_find_run(NULL, &folder, NULL) == ERR_OK &&
+        session_read(str_text(&folder), &session, NULL) == ERR_OK) {
+        created_ms = session.flow ? session.flow->created_ms : 0;
+        session_release(&session);
+    }
+    return created_ms;
+}
+
 int look_for_server(const struct look *look, const char *run, struct remote *remote, bool *found)
 {
     AUTO_STR struct str path = {0};
@@ -99,8 +125,9 @@ int look_for_server(const struct look *look, const char *run, struct remote *rem
     remote->quiet = true;
     code = remote_get(remote, str_text(&path), &answer, &status);
     remote->quiet = false;
+    int64_t created_ms = standing_time_ms(jread_text(answer.root, "created_at", ""));
+    *found = status != 404 && (run || created_ms < 0 || created_ms >= newest_run_ms());
     jread_release(&answer);
-    *found = status != 404;
     if (code == EXIT_UNREACHABLE) {
         remote_tell(remote);
         return code;
@@ -127,8 +154,11 @@ static bool read_default_server(const char *run, struct session *session)
 
 int look_read(const struct look *look, const char *run, struct session *session)
 {
-    if (!look->state && !is_run(run) && read_default_server(run, session)) {
-        return EXIT_DONE;
+    if (!look->state && read_default_server(run, session)) {
+        if (run || session->flow->created_ms >= newest_run_ms()) {
+            return EXIT_DONE;
+        }
+        session_release(session);
     }
     int code = cli_read_session(look->state, run, session);
     if (code != EXIT_DONE) {

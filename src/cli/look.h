@@ -19,7 +19,8 @@ struct look {
     bool follow;
     const char *grep; /* logs: lines that hold this text */
     bool regex;
-    uint64_t limit; /* of lines found; 0: none */
+    uint64_t limit;   /* of lines found; 0: none */
+    uint64_t attempt; /* logs: of this one; 0: the newest */
 };
 
 /* -1: go on; else the exit code. */

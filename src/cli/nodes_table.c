@@ -138,10 +138,19 @@ static void add_cell(struct str *out, const struct jnode *node, int column, int6
     }
 }
 
+static int compare_nodes(const void *a, const void *b)
+{
+    return strverscmp(jread_text(*(const struct jnode *const *)a, "name", ""),
+                      jread_text(*(const struct jnode *const *)b, "name", ""));
+}
+
 void nodes_table_print(struct nodes_table *table, struct str *out)
 {
     int widths[COLUMNS];
     AUTO_STR struct str cell = {0};
+    if (table->count > 1) {
+        qsort(table->nodes, table->count, sizeof *table->nodes, compare_nodes);
+    }
     for (int c = 0; c < COLUMNS; c++) {
         widths[c] = (int)strlen(headings[c]);
         for (size_t i = 0; i < table->count; i++) {

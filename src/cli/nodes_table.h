@@ -17,7 +17,8 @@ struct nodes_table {
 };
 
 void nodes_table_add(struct nodes_table *table, const struct jnode *node);
-/* NAME STATE SLOTS BUSY CPU% MEM GPU LABELS PRICE HEARD; columns as wide as they need be. */
+/* By name: n2 comes before n10. NAME STATE SLOTS BUSY CPU% MEM GPU LABELS PRICE HEARD; columns as
+ * wide as they need be. */
 void nodes_table_print(struct nodes_table *table, struct str *out);
 void nodes_table_release(struct nodes_table *table);
 

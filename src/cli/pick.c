@@ -33,6 +33,11 @@ static void pick_one(const struct jnode *node, const struct selector *selector, 
     }
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
 int pick_nodes(struct remote *remote, const struct selector *selector, struct picked *out)
 {
     struct pages pages = {.path = "/api/v1/nodes?limit=1000"};
@@ -45,6 +50,9 @@ int pick_nodes(struct remote *remote, const struct selector *selector, struct pi
         }
     }
     pages_release(&pages);
+    if (out->here_count > 1) {
+        qsort(out->here, out->here_count, sizeof *out->here, compare_names);
+    }
     if (code == EXIT_DONE && out->here_count == 0) {
         for (size_t i = 0; i < out->away_count; i++) {
             fprintf(stderr, "drover: %s\n", out->away[i]);

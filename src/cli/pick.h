@@ -6,7 +6,7 @@
 #include "cli/selector.h"
 
 struct picked {
-    char **here; /* names of those that can take work, in the server's order */
+    char **here; /* names of those that can take work, sorted: n2 comes before n10 */
     size_t here_count;
     size_t here_cap;
     char **away; /* names of the others that match, with their state: "gpu-1 is away" */

@@ -55,14 +55,7 @@ void remote_add_query(struct str *path, const char *key, const char *value)
 
 enum err_code remote_default_folder(struct str *out, struct err *err)
 {
-    size_t start = out->size;
-    enum err_code code = place_runs_folder(out, err);
-    if (code == ERR_OK) {
-        CHECK(out->size - start > strlen("runs"));
-        out->size -= strlen("runs");
-        str_add(out, "server");
-    }
-    return code;
+    return place_server_folder(out, err);
 }
 
 bool remote_is_served(const char *folder)

@@ -108,7 +108,7 @@ static void test_a_status_is_summed_up(void **state)
     assert_string_equal(str_text(&out), "m-3                      running             6 of 14      "
                                         "   2026-11-15T09:35:56Z\n");
     str_clear(&out);
-    standing_add_text(&out, doc.root, NULL, 1500);
+    standing_add_text(&out, doc.root, NULL, 1500, NULL);
     assert_non_null(strstr(str_text(&out), "waiting for: gpu k80"));
     assert_non_null(strstr(str_text(&out),
                            "running: 6 of 14 tasks succeeded in 1.5s; state and logs in /srv/m-3"));
@@ -132,7 +132,7 @@ static void test_answers_that_make_no_sense_still_make_a_table(void **state)
         struct str out = {0};
         assert_int_equal(jread_parse(&doc, texts[i], strlen(texts[i]), NULL), ERR_OK);
         standing_add_line(&out, doc.root);
-        standing_add_text(&out, doc.root, doc.root, -1);
+        standing_add_text(&out, doc.root, doc.root, -1, "s");
         standing_add_task(&out, doc.root, 4);
         assert_null(strchr(str_text(&out), '\033'));
         str_release(&out);
@@ -140,7 +140,7 @@ static void test_answers_that_make_no_sense_still_make_a_table(void **state)
     }
 }
 
-static void test_nodes_line_up(void **state)
+static void test_nodes_line_up_by_name(void **state)
 {
     (void)state;
     static const char text[] =
@@ -153,8 +153,8 @@ static void test_nodes_line_up(void **state)
         "{\"name\":\"old\",\"state\":\"left\"}]";
     static const char expected[] =
         "NAME   STATE    SLOTS  BUSY  CPU%       MEM  GPU    LABELS       PRICE  HEARD\n"
-        "gpu-1  here         8     3    25  1.5G/32G  2x t4  zone=a,fast   0.35    now\n"
-        "b      suspect     12     0     -      1.0K  -      -                -  1m00s\n";
+        "b      suspect     12     0     -      1.0K  -      -                -  1m00s\n"
+        "gpu-1  here         8     3    25  1.5G/32G  2x t4  zone=a,fast   0.35    now\n";
     struct jread doc = {0};
     struct str out = {0};
     struct nodes_table table = {.now_ms = 100000};
@@ -319,7 +319,7 @@ int main(void)
         cmocka_unit_test(test_times_are_read_to_the_millisecond),
         cmocka_unit_test(test_a_status_is_summed_up),
         cmocka_unit_test(test_answers_that_make_no_sense_still_make_a_table),
-        cmocka_unit_test(test_nodes_line_up),
+        cmocka_unit_test(test_nodes_line_up_by_name),
         cmocka_unit_test(test_sizes_are_short),
         cmocka_unit_test(test_a_submission_is_one_path),
         cmocka_unit_test(test_a_task_has_a_name),

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/screen.h"
 #include "cli/summary.h"
 #include "cli/view.h"
 #include "master/place.h"
@@ -18,7 +19,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum {
@@ -140,11 +140,9 @@ static void gather_rows(struct show *show, const struct server *server)
 static void make_view(struct show *show, const struct server *server, struct view *view)
 {
     gather_rows(show, server);
-    struct winsize size = {0};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
-        size.ws_col = 80;
-        size.ws_row = 24;
-    }
+    int width = 0;
+    int height = 0;
+    screen_size(&width, &height);
     const char *no_colour = getenv("NO_COLOR");
     *view = (struct view){.rows = show->rows,
                           .row_count = show->row_count,
@@ -152,8 +150,8 @@ static void make_view(struct show *show, const struct server *server, struct vie
                           .elapsed_ms = server_elapsed_ms(server),
                           .rate = show->rate,
                           .stopping = server_is_stopping(server),
-                          .width = size.ws_col,
-                          .height = size.ws_row,
+                          .width = width,
+                          .height = height,
                           .colour = !no_colour || no_colour[0] == '\0',
                           .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0};
 }

@@ -84,20 +84,7 @@ void standing_add_line(struct str *out, const struct jnode *status)
     standing_release(&standing);
 }
 
-/* "-" where it is not known. */
-static void add_seconds(struct str *out, const struct jnode *item, const char *key)
-{
-    AUTO_STR struct str text = {0};
-    double seconds = jread_number(item, key, -1);
-    if (seconds >= 0 && seconds < 1e9) {
-        clock_add_duration(&text, (int64_t)(seconds * 1000));
-    } else {
-        str_add(&text, "-");
-    }
-    str_addf(out, "%10s", str_text(&text));
-}
-
-static void add_table(struct str *out, const struct jnode *status)
+static void add_table(struct str *out, const struct jnode *status, bool ended)
 {
     const struct jnode *list = jread_get(status, "experiments");
     int columns = (int)strlen("experiment");
@@ -105,30 +92,32 @@ static void add_table(struct str *out, const struct jnode *status)
         int size = (int)strnlen(jread_text(item, "name", "?"), 200);
         columns = size > columns ? size : columns;
     }
-    str_addf(out, "\n%-*s %9s %10s %8s %9s %9s %9s %9s\n", columns, "experiment", "tasks",
-             "succeeded", "failed", "not done", "attempts", "mean", "longest");
+    str_addf(out, "\n%-*s %9s %10s %8s%s %9s %9s\n", columns, "experiment", "tasks", "succeeded",
+             "failed", ended ? "" : "   running", "not done", "attempts");
     for (const struct jnode *item = jread_first(list); item; item = item->next) {
         uint64_t tasks = jread_u64(item, "tasks", 0);
         uint64_t succeeded = jread_u64(item, "succeeded", 0);
         uint64_t failed = jread_u64(item, "failed", 0);
         AUTO_STR struct str name = {0};
         jread_add_clean(&name, jread_text(item, "name", "?"));
-        str_addf(out, "%-*s %9" PRIu64 " %10" PRIu64 " %8" PRIu64 " %9" PRIu64 " %9" PRIu64,
-                 columns, str_text(&name), tasks, succeeded, failed,
+        str_addf(out, "%-*s %9" PRIu64 " %10" PRIu64 " %8" PRIu64, columns, str_text(&name), tasks,
+                 succeeded, failed);
+        if (!ended) {
+            str_addf(out, " %9" PRIu64, jread_u64(item, "running", 0));
+        }
+        str_addf(out, " %9" PRIu64 " %9" PRIu64 "\n",
                  tasks > succeeded + failed ? tasks - succeeded - failed : 0,
                  jread_u64(item, "attempts", 0));
-        add_seconds(out, item, "mean_s");
-        add_seconds(out, item, "longest_s");
-        str_add_char(out, '\n');
     }
 }
 
-static void add_failures(struct str *out, const char *id, const struct jnode *failures)
+static void add_failures(struct str *out, const char *id, const struct jnode *failures,
+                         const char *where)
 {
     size_t shown = 0;
     for (const struct jnode *task = jread_first(failures); task; task = task->next) {
         if (shown == STANDING_FAILURES_SHOWN) {
-            str_addf(out, "        and more: drover tasks %s --failed\n", id);
+            str_addf(out, "        and more: drover tasks %s --failed%s\n", id, where);
             return;
         }
         AUTO_STR struct str name = {0};
@@ -137,22 +126,26 @@ static void add_failures(struct str *out, const char *id, const struct jnode *fa
         str_addf(&name, "/%" PRIu64, jread_u64(task, "task", 0));
         jread_add_clean(&reason, jread_text(task, "reason", "failed"));
         uint64_t attempts = jread_u64(task, "attempt", 0);
-        str_addf(out, "%sfailed: %s, %s after %" PRIu64 " attempt%s\n        drover logs %s/%s\n",
+        str_addf(out, "%sfailed: %s, %s after %" PRIu64 " attempt%s\n        drover logs %s/%s%s\n",
                  shown == 0 ? "\n" : "", str_text(&name), str_text(&reason), attempts,
-                 attempts == 1 ? "" : "s", id, str_text(&name));
+                 attempts == 1 ? "" : "s", id, str_text(&name), where);
         shown++;
     }
 }
 
 void standing_add_text(struct str *out, const struct jnode *status, const struct jnode *failures,
-                       int64_t elapsed_ms)
+                       int64_t elapsed_ms, const char *state)
 {
     struct standing standing;
     standing_read(status, &standing);
     AUTO_STR struct str id = {0};
+    AUTO_STR struct str where = {0};
     jread_add_clean(&id, standing.id);
-    add_table(out, status);
-    add_failures(out, str_text(&id), failures);
+    if (state) {
+        str_addf(&where, " --state %s", state);
+    }
+    add_table(out, status, standing.ended);
+    add_failures(out, str_text(&id), failures, str_text(&where));
     const char *waiting = jread_text(status, "waiting_for", "");
     if (waiting[0] && !standing.ended) {
         str_add(out, "\nwaiting for: ");
@@ -189,6 +182,7 @@ void standing_add_task(struct str *out, const struct jnode *task, int name_colum
     AUTO_STR struct str name = {0};
     AUTO_STR struct str duration = {0};
     AUTO_STR struct str reason = {0};
+    AUTO_STR struct str node = {0};
     jread_add_clean(&name, jread_text(task, "experiment", "?"));
     str_addf(&name, "/%" PRIu64, jread_u64(task, "task", 0));
     int64_t began_ms = standing_time_ms(jread_text(task, "started_at", ""));
@@ -197,9 +191,10 @@ void standing_add_task(struct str *out, const struct jnode *task, int name_colum
         clock_add_duration(&duration, ended_ms - began_ms);
     }
     jread_add_clean(&reason, jread_text(task, "reason", ""));
-    str_addf(out, "%-*s %-10.20s %3" PRIu64 " %9s  %-20s ", name_columns, str_text(&name),
+    jread_add_clean(&node, jread_text(task, "node", "-"));
+    str_addf(out, "%-*s %-10.20s %3" PRIu64 " %9s  %-12s %-20s ", name_columns, str_text(&name),
              jread_text(task, "state", "?"), jread_u64(task, "attempt", 0), str_text(&duration),
-             str_text(&reason));
+             str_text(&node), str_text(&reason));
     AUTO_STR struct str params = {0};
     jread_add(&params, jread_get(task, "params"));
     jread_add_clean(out, str_text(&params));

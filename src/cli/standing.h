@@ -30,9 +30,9 @@ void standing_release(struct standing *standing);
 void standing_add_line(struct str *out, const struct jnode *status);
 
 /* The table, the first failures (task objects of a list; NULL: none) and the last line.
- * elapsed_ms < 0: not known. */
+ * elapsed_ms < 0: not known. state is the folder that the next command must name, or NULL. */
 void standing_add_text(struct str *out, const struct jnode *status, const struct jnode *failures,
-                       int64_t elapsed_ms);
+                       int64_t elapsed_ms, const char *state);
 
 enum { STANDING_FAILURES_SHOWN = 5 };
 

@@ -40,10 +40,10 @@ static int sync_folder(struct remote *remote, const struct submit *submit, struc
                          "%s (--no-sync submits without sending the folder)", err.text);
     }
     str_add(code, result.version);
-    if (submit->say_sync && result.sent_count > 0) {
-        fprintf(stderr, "sent %.1f MB of a folder of %" PRIu64 " files and %.1f MB\n",
+    if (submit->say_sync && result.sent_bytes >= 100000) {
+        fprintf(stderr, "sent %.1f MB of the recipe's folder (%" PRIu64 " file%s, %.1f MB)\n",
                 (double)result.sent_bytes / 1e6, result.file_count,
-                (double)result.file_bytes / 1e6);
+                result.file_count == 1 ? "" : "s", (double)result.file_bytes / 1e6);
     }
     return EXIT_DONE;
 }
@@ -103,7 +103,7 @@ void submit_note_waiting(struct remote *remote, const char *id)
         AUTO_STR struct str text = {0};
         jread_add_clean(&text, lack);
         if (lack[0]) {
-            fprintf(stderr, "note: no node can run it now: %s\n", str_text(&text));
+            fprintf(stderr, "note: it waits for: %s\n", str_text(&text));
         }
     }
     remote->quiet = quiet;

@@ -338,6 +338,10 @@ struct core_node_view {
 
 void core_node_view(const struct core *core, uint32_t node, struct core_node_view *out);
 
+/* Whether the attempt takes room there: from its assignment until the node says that it ended, or
+ * comes back without it. */
+bool core_node_has(const struct core *core, uint32_t node, const struct core_attempt *id);
+
 bool core_is_submitted(const struct core *core, uint32_t workflow);
 enum core_workflow_state core_workflow_state(const struct core *core, uint32_t workflow);
 void core_experiment_view(const struct core *core, uint32_t workflow, uint32_t experiment,

@@ -341,6 +341,25 @@ static void test_a_newcomer_gets_the_next_slots_until_it_has_as_much(void **stat
     world_end(&world);
 }
 
+static void test_a_gang_that_needs_everything_is_not_starved_by_small_tasks(void **state)
+{
+    (void)state;
+    struct core_experiment_spec many = {.task_count = 100, .needs = {.cpu_milli = 1000}};
+    struct core_experiment_spec all = {.task_count = 2, .needs = {.cpu_milli = 1000}, .gang = 2};
+    struct world world;
+    world_begin(&world, &many, 1);
+    join_slots(&world, 0, 2);
+    struct core_attempt small[2] = {started(&world, 0), started(&world, 1)};
+    define_and_submit(&world, 2, 0, &all);
+    report(&world, &small[0], OUT_EXITED, 0);
+    assert_int_equal(effect_count(&world, EFFECT_START), 0); /* the slot is kept */
+    report(&world, &small[1], OUT_EXITED, 0); /* nothing of either runs now; the elder must wait */
+    assert_int_equal(effect_count(&world, EFFECT_START), 2);
+    assert_int_equal(started(&world, 0).workflow, 2);
+    assert_int_equal(started(&world, 1).workflow, 2);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_a_gang_cut_off_in_the_log_does_not_go_on_half),
         cmocka_unit_test(test_workflows_of_one_priority_share_by_what_they_have_running),
         cmocka_unit_test(test_a_newcomer_gets_the_next_slots_until_it_has_as_much),
+        cmocka_unit_test(test_a_gang_that_needs_everything_is_not_starved_by_small_tasks),
     };
     return cmocka_run_group_tests_name("core_gang", tests, NULL, NULL);
 }

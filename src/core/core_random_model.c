@@ -99,6 +99,16 @@ static struct held *find_held(struct agent *agent, const struct core_attempt *id
     return NULL;
 }
 
+static size_t label_index(const char *name)
+{
+    size_t label = 0;
+    while (label < LABELS && strcmp(label_names[label], name) != 0) {
+        label++;
+    }
+    CHECK(label < LABELS);
+    return label;
+}
+
 static void check_start(const struct cluster *cluster, const struct core_effect *effect)
 {
     const struct agent *agent = &cluster->agents[effect->node];
@@ -109,8 +119,7 @@ static void check_start(const struct cluster *cluster, const struct core_effect 
     CHECK(agent->drain == CORE_DRAIN_OFF);
     CHECK(agent->cpu_milli >= spec->needs.cpu_milli);
     for (size_t i = 0; i < spec->labels.count; i++) {
-        size_t label = (size_t)(&spec->labels.items[i] - label_names);
-        CHECK(agent->labels >> label & 1);
+        CHECK(agent->labels >> label_index(spec->labels.items[i]) & 1);
     }
 }
 

@@ -101,6 +101,9 @@ struct workflow {
     bool submitted;
     enum core_workflow_state state;
     uint64_t live_share; /* cpu_milli of its live attempts, each counting at least 1 */
+    bool gang_waits; /* it has the gang of its priority that was the first to wait: it goes before
+                        the others until that has started, or a stream of small tasks, whose
+                        share sinks as the gang is waited for, would keep it out for ever */
     struct experiment_state_data *experiments;
     size_t experiment_count;
 };

@@ -320,6 +320,23 @@ static bool place(struct core *core, const struct ready_item *item, struct plan 
     return false;
 }
 
+/* The first gang of each priority that has to wait is the one that nodes are kept for. */
+static void mark_waiting(struct core *core, const struct plan *plan)
+{
+    for (size_t g = 0; g < core->order_count; g++) {
+        core->workflows[core->order[g].workflow - 1].gang_waits = false;
+    }
+    for (size_t i = 0; i < plan->blocked_count; i++) {
+        struct workflow *workflow = core_workflow_at(core, plan->blocked[i]->workflow);
+        const struct workflow *before =
+            i > 0 ? core_workflow_at(core, plan->blocked[i - 1]->workflow) : NULL;
+        if (!before || before->priority != workflow->priority) {
+            workflow->gang_waits = true;
+        }
+    }
+    order_settle(core);
+}
+
 /* The first gang in the order of service that can be placed. Those before it keep the nodes that
  * could serve them. True: something was done, and there may be more to do. */
 bool gang_place_first(struct core *core, int64_t now_ms, struct core_out *out)
@@ -339,6 +356,8 @@ bool gang_place_first(struct core *core, int64_t now_ms, struct core_out *out)
     if (placed) {
         order_settle(core);
         dispatch_new_work(core);
+    } else {
+        mark_waiting(core, &plan);
     }
     return placed;
 }

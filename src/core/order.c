@@ -1,5 +1,6 @@
-/* order.c - who is served first: the higher priority; then the workflow with the least that is
- * live; then the one submitted first; within it the experiments in their order. */
+/* order.c - who is served first: the higher priority; then the workflow whose gang has waited
+ * longest; then the one with the least that is live; then the one submitted first; within it the
+ * experiments in their order. */
 #include "core/core_state.h"
 
 #include "base/mem.h"
@@ -9,6 +10,10 @@ static bool goes_before(const struct core *core, const struct ready_group *a,
 {
     if (a->priority != b->priority) {
         return a->priority > b->priority;
+    }
+    bool waits_a = core->workflows[a->workflow - 1].gang_waits;
+    if (waits_a != core->workflows[b->workflow - 1].gang_waits) {
+        return waits_a;
     }
     uint64_t share_a = core->workflows[a->workflow - 1].live_share;
     uint64_t share_b = core->workflows[b->workflow - 1].live_share;
@@ -34,7 +39,8 @@ void order_settle(struct core *core)
 
 static void add_workflow(struct core *core, uint32_t number)
 {
-    const struct workflow *workflow = core_workflow_at(core, number);
+    struct workflow *workflow = core_workflow_at(core, number);
+    bool has_gang = false;
     struct ready_group group = {
         .workflow = number, .priority = workflow->priority, .first = core->ready_count};
     for (uint32_t e = 0; e < workflow->experiment_count; e++) {
@@ -45,9 +51,11 @@ static void add_workflow(struct core *core, uint32_t number)
         VEC_PUSH(core->ready, core->ready_count, core->ready_cap) = item;
         group.count++;
         if (workflow->experiments[e].groups) {
+            has_gang = true;
             VEC_PUSH(core->gangs, core->gang_count, core->gang_cap) = item;
         }
     }
+    workflow->gang_waits = workflow->gang_waits && has_gang;
     if (group.count > 0) {
         VEC_PUSH(core->order, core->order_count, core->order_cap) = group;
     }

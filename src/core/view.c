@@ -64,6 +64,15 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+bool core_node_has(const struct core *core, uint32_t number, const struct core_attempt *id)
+{
+    if (number >= core->node_count) {
+        return false;
+    }
+    const struct node *node = &core->nodes[number];
+    return core_node_find_occupant(node, id) < node->occupant_count;
+}
+
 void core_node_view(const struct core *core, uint32_t number, struct core_node_view *out)
 {
     *out = (struct core_node_view){0};

@@ -1,12 +1,12 @@
 #include "http/http.h"
 
 #include "base/mem.h"
+#include "base/thread.h"
 #include "http/actor.h"
 #include "http/http_parse.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,18 +61,6 @@ static enum err_code make_pair(void *context, void **owner, void **thread, struc
     return ERR_OK;
 }
 
-/* Signals are for the owner's thread. */
-static int start_thread(struct http *http)
-{
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&http->thread, NULL, actor_run, http->actor);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return result;
-}
-
 static enum err_code start_at(const struct http_options *options, struct listen_place *place,
                               struct http *http, struct err *err)
 {
@@ -87,7 +75,7 @@ static enum err_code start_at(const struct http_options *options, struct listen_
     if (code != ERR_OK) {
         return code;
     }
-    int result = start_thread(http);
+    int result = thread_start(&http->thread, actor_run, http->actor);
     if (result != 0) {
         actor_destroy(http->actor);
         return err_errno(err, result, "the HTTP server's thread does not start");

@@ -103,6 +103,9 @@ struct http_reply {
 /* Exactly one reply to each request. */
 void http_reply(struct http *http, uint64_t id, const struct http_reply *reply);
 
+/* "Not Found"; a general word for a status that has no name here. */
+const char *http_title(int status);
+
 /* A problem+json reply: {"type":"about:blank","title":..,"status":..,"detail":..}. */
 void http_problem(struct http *http, uint64_t id, int status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -5,20 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    if (c >= 'A' && c <= 'F') {
-        return c - 'A' + 10;
-    }
-    return -1;
-}
-
 /* One decoded byte at *text, which moves past it; -1: a broken %XX, or a NUL in disguise. */
 static int decode_byte(const char **text)
 {
@@ -27,8 +13,8 @@ static int decode_byte(const char **text)
         *text = at + 1;
         return (unsigned char)*at;
     }
-    int high = hex_digit(at[1]);
-    int low = high < 0 ? -1 : hex_digit(at[2]);
+    int high = str_hex_digit(at[1]);
+    int low = high < 0 ? -1 : str_hex_digit(at[2]);
     if (low < 0 || high + low == 0) {
         return -1;
     }

@@ -176,7 +176,7 @@ static enum err_code open_at(const struct http_options *options, const char *hos
     if (!place->loopback && place->certificate.size == 0) {
         return err_set(err, ERR_DENIED,
                        "will not serve plain HTTP on %s, where others could read the tokens: give "
-                       "a certificate and its key, or listen on 127.0.0.1 and come in through "
+                       "--certificate and --key, or listen on 127.0.0.1 and come in through "
                        "`ssh -L`",
                        host);
     }

@@ -6,15 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    char lower = (char)(c | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 /* Decodes text[0..size) into the arena; NULL: badly encoded, or a NUL. */
 static const char *decode(struct arena *arena, const char *text, size_t size)
 {
@@ -23,8 +14,8 @@ static const char *decode(struct arena *arena, const char *text, size_t size)
     for (size_t i = 0; i < size; i++) {
         char c = text[i] == '+' ? ' ' : text[i];
         if (c == '%') {
-            int high = i + 2 < size ? hex_digit(text[i + 1]) : -1;
-            int low = i + 2 < size ? hex_digit(text[i + 2]) : -1;
+            int high = i + 2 < size ? str_hex_digit(text[i + 1]) : -1;
+            int low = i + 2 < size ? str_hex_digit(text[i + 2]) : -1;
             if (high < 0 || low < 0 || high + low == 0) {
                 return NULL;
             }

@@ -38,32 +38,6 @@ void api_reply_json(struct api_call *call, const struct str *body, uint64_t afte
     api_reply(call, &reply, after);
 }
 
-static const char *title_of(int status)
-{
-    static const struct {
-        int status;
-        const char *title;
-    } titles[] = {
-        {400, "Bad Request"},
-        {401, "Unauthorized"},
-        {403, "Forbidden"},
-        {404, "Not Found"},
-        {405, "Method Not Allowed"},
-        {409, "Conflict"},
-        {415, "Unsupported Media Type"},
-        {422, "Unprocessable Content"},
-        {500, "Internal Server Error"},
-        {503, "Service Unavailable"},
-        {507, "Insufficient Storage"},
-    };
-    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) {
-        if (titles[i].status == status) {
-            return titles[i].title;
-        }
-    }
-    return "Error";
-}
-
 static void add_diags(struct json *json, const struct diag_list *diags)
 {
     json_key(json, "errors");
@@ -92,7 +66,7 @@ void api_problem_json(struct str *out, int status, const char *detail,
     json_key(&json, "type");
     json_text(&json, "about:blank");
     json_key(&json, "title");
-    json_text(&json, title_of(status));
+    json_text(&json, http_title(status));
     json_key(&json, "status");
     json_i64(&json, status);
     json_key(&json, "detail");

@@ -191,6 +191,16 @@ void api_submit(struct api_call *call)
 
 /* --- looking --------------------------------------------------------------------------------- */
 
+static bool is_any_here(const struct herd *herd)
+{
+    for (size_t i = 0; i < herd->count; i++) {
+        if (herd->nodes[i] && herd->nodes[i]->state == HERD_HERE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void add_status(struct json *json, const struct server *server, const struct flow *flow)
 {
     const struct core *core = server_core(server);
@@ -198,7 +208,9 @@ static void add_status(struct json *json, const struct server *server, const str
     AUTO_STR struct str lack = {0};
     AUTO_STR struct str waiting = {0};
     int unmet = running ? core_unmet_need(core, flow->number, &lack) : -1;
-    if (unmet >= 0) {
+    if (unmet >= 0 && !is_any_here(server_herd(server))) {
+        str_add(&waiting, "a node to join (none is here)");
+    } else if (unmet >= 0) {
         str_addf(&waiting, "%s needs %s", flow->recipe->experiments[unmet].name, str_text(&lack));
     }
     struct status_extra extra = {.active = running, .waiting_for = str_text(&waiting)};

@@ -314,15 +314,13 @@ static void send_all(struct carrier *carrier)
     arena_reset(&carrier->arena);
 }
 
-/* While a start waited for the log or for a link the attempt may have been lost: its node came back
- * without it. Nobody would tell the node to end it. */
+/* While a start waited for the log or for a link its node may have come back without the attempt,
+ * which was lost then: nobody would tell the node to end it. One that was only cancelled is sent
+ * all the same, with the kill behind it, because its end is waited for. */
 static void start(struct carrier *carrier, const struct core_effect *effect)
 {
-    struct core_task_view view;
     const struct core_attempt *id = &effect->id;
-    core_task_view(carrier->core, id->workflow, id->experiment, id->task, &view);
-    if ((view.state != TASK_ASSIGNED && view.state != TASK_RUNNING) ||
-        view.attempt != id->attempt) {
+    if (!core_node_has(carrier->core, effect->node, id)) {
         return;
     }
     add_run(carrier, effect->node, id);

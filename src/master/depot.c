@@ -4,11 +4,11 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/thread.h"
 #include "master/depot_internal.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
@@ -481,17 +481,6 @@ static enum err_code open_worker(struct worker *worker, const struct depot_optio
     return code;
 }
 
-static int start_thread(pthread_t *thread, struct worker *worker)
-{
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(thread, NULL, worker_thread, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
 enum err_code depot_start(const struct depot_options *options, struct depot **out, struct err *err)
 {
     CHECK(options->state_folder[0] == '/');
@@ -510,7 +499,7 @@ enum err_code depot_start(const struct depot_options *options, struct depot **ou
     if (code == ERR_OK) {
         depot->socket = make_pair(options->zmq_context, endpoint, true);
         worker->owner = depot->socket ? make_pair(options->zmq_context, endpoint, false) : NULL;
-        if (!worker->owner || start_thread(&depot->thread, worker) != 0) {
+        if (!worker->owner || thread_start(&depot->thread, worker_thread, worker) != 0) {
             code = err_set(err, ERR_IO, "cannot start the thread for large transfers");
         }
     }

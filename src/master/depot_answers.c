@@ -7,18 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_live_there(const struct server *server, const struct herd_node *node,
-                          const struct core_attempt *id)
-{
-    struct core_task_view view;
-    if (!reports_name_a_task(server, id)) {
-        return false;
-    }
-    core_task_view(server->core, id->workflow, id->experiment, id->task, &view);
-    return (view.state == TASK_ASSIGNED || view.state == TASK_RUNNING) &&
-           view.attempt == id->attempt && view.node == node->number;
-}
-
 static bool depends_on(const struct recipe *recipe, uint32_t experiment, const char *name)
 {
     const struct experiment *from = &recipe->experiments[experiment];
@@ -62,7 +50,7 @@ static enum err_code judge(const struct server *server, const struct depot_event
                               .task = event->id.task,
                               .attempt = event->id.attempt,
                               .term = event->id.term};
-    if (!is_live_there(server, node, &id)) {
+    if (!reports_is_live_there(server, node, &id)) {
         return node->state == HERD_HERE ? ERR_STALE : ERR_AGAIN;
     }
     const struct flow *flow = server->session->flows[id.workflow - 1];

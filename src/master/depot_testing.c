@@ -139,7 +139,7 @@ static void answer_all(struct pair *pair)
 bool pair_wait(struct pair *pair, uint64_t ticket, int64_t wait_ms, struct bulk_event *event)
 {
     int64_t until_ms = clock_mono_ms() + wait_ms;
-    struct bulk_event ignored;
+    struct bulk_event ignored = {0};
     event = event ? event : &ignored;
     while (clock_mono_ms() < until_ms) {
         answer_all(pair);
@@ -175,7 +175,8 @@ int pair_http(struct pair *pair, const char *method, const char *path, const voi
               size_t size)
 {
     static uint64_t id = 0;
-    struct depot_request request = {.id = ++id,
+    id++;
+    struct depot_request request = {.id = id,
                                     .method = method,
                                     .path = path,
                                     .body = body,

@@ -480,12 +480,7 @@ void depot_up_put(struct worker *worker, struct peer *peer, Drover__ToDepot *mes
         bulk_free_to_depot(message);
         return;
     }
-    if (!flow) {
-        depot_say_wait(worker, peer, message->ticket, WAIT_SOON_MS);
-        depot_load_free(worker, load);
-        bulk_free_to_depot(message);
-        return;
-    }
+    /* A workflow that is not known here has ended, or its name is on its way: the loop knows. */
     if (!depot_load_hold(worker, load, message, size)) {
         bulk_free_to_depot(message);
     }

@@ -7,6 +7,7 @@
  */
 #include "master/server_state.h"
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -18,8 +19,11 @@
 #include <zmq.h>
 
 enum {
-    HEARTBEAT_MS = 1000,
-    READ_MAX = 1000,       /* messages before others get a turn */
+    HEARTBEAT_MS = 1000, /* at most; and */
+    HEARTBEATS = 4,      /* at least, in a lease */
+    READ_MAX = 1000,     /* messages, and */
+    READ_MS = 50,        /* time, before others get a turn */
+    STRANGER_BYTES_MAX = 64 << 10,
     HOLDING_MAX = 1 << 16, /* attempts that one node can have */
     REPORTS_MAX = 1 << 13, /* of a kind, in one message */
 };
@@ -71,7 +75,8 @@ static void send_welcome(struct server *server, const struct herd_node *node)
     welcome.session = node->session;
     welcome.node = node->number;
     welcome.name = node->name;
-    welcome.heartbeat_ms = HEARTBEAT_MS;
+    int64_t heartbeat_ms = server->gate.lease_ms / HEARTBEATS;
+    welcome.heartbeat_ms = heartbeat_ms < HEARTBEAT_MS ? (uint32_t)heartbeat_ms : HEARTBEAT_MS;
     welcome.lease_ms = (uint32_t)server->gate.lease_ms;
     welcome.bulk_port = server->depot ? depot_port(server->depot) : 0;
     welcome.folder = (ProtobufCBinaryData){.len = strlen(server->session->folder),
@@ -319,7 +324,13 @@ static void on_message(struct server *server, const struct door_sender *sender,
     take_message(server, node, message);
 }
 
-/* More than any agent of ours has or says at once. */
+/* Who has not joined has little to say, and no claim on the time that reading more would take. */
+static bool is_too_long(const struct server *server, const struct door_sender *sender, size_t size)
+{
+    return size > STRANGER_BYTES_MAX && !herd_find_key(&server->herd, sender->key);
+}
+
+/* No more than any agent of ours has or says at once. */
 static bool is_bounded(const Drover__ToMaster *message)
 {
     return message->n_started <= REPORTS_MAX && message->n_ended <= REPORTS_MAX &&
@@ -332,7 +343,8 @@ void gate_read(struct server *server)
     if (!server->gate.socket) {
         return;
     }
-    for (int i = 0; i < READ_MAX; i++) {
+    int64_t until_ms = clock_mono_ms() + READ_MS;
+    for (int i = 0; i < READ_MAX && clock_mono_ms() < until_ms; i++) {
         struct door_sender sender;
         const void *bytes = NULL;
         size_t size = 0;
@@ -346,7 +358,8 @@ void gate_read(struct server *server)
             return;
         }
         Drover__ToMaster *message = NULL;
-        if (wire_parse_to_master(bytes, size, &message, NULL) != ERR_OK) {
+        if (is_too_long(server, &sender, size) ||
+            wire_parse_to_master(bytes, size, &message, NULL) != ERR_OK) {
             server->counts.bad_messages++;
             continue;
         }
@@ -420,7 +433,8 @@ void gate_revoke(struct server *server, struct herd_node *node)
     Drover__ToNode message = DROVER__TO_NODE__INIT;
     message.bye = &bye;
     gate_send(server, node->number, &message);
-    door_guard_deny(server->gate.guard, node->key);
+    /* Its key may still shake hands, as any stranger's: one that did not hear this, or is started
+     * again, is told when it says Hello. */
     if (server->depot) {
         depot_forget_node(server->depot, node->key);
     }

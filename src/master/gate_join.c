@@ -230,15 +230,7 @@ static enum err_code restore_nodes(struct server *server, struct err *err)
         herd_add(&server->herd, "local", ""); /* number 0 is the node in a process */
         return ERR_OK;
     }
-    if (code == ERR_OK) {
-        code = herd_restore(&server->herd, &document, err);
-    }
-    for (size_t i = 0; i < server->herd.count; i++) {
-        if (server->herd.nodes[i]->state == HERD_REVOKED) {
-            door_guard_deny(server->gate.guard, server->herd.nodes[i]->key);
-        }
-    }
-    return code;
+    return code == ERR_OK ? herd_restore(&server->herd, &document, err) : code;
 }
 
 /* The port that nodes know from last time, so that they find us again. */

@@ -152,8 +152,9 @@ void agent_connect(struct agent_double *agent)
     if (agent->socket) {
         zmq_close(agent->socket);
     }
-    if (door_connect(agent->scene->context, "127.0.0.1", gate->port, gate->keys.public_key,
-                     &agent->keys, &agent->socket, &err) != ERR_OK) {
+    struct door_address master = {"127.0.0.1", gate->port, gate->keys.public_key};
+    if (door_connect(agent->scene->context, &master, &agent->keys, &agent->socket, &err) !=
+        ERR_OK) {
         fail_msg("%s", err.text);
     }
 }

@@ -1,8 +1,8 @@
 /* herd.h - the nodes a master knows: who they are, whether they are here, how to reach them.
  *
  * A node is its CURVE key; its number is given once and never reused, so that facts about it keep
- * their meaning. What must outlive the master (number, name, key, revoked) is one document,
- * "nodes".
+ * their meaning. What must outlive the master (number, name, key, revoked, drained) is one
+ * document, "nodes".
  */
 #ifndef MASTER_HERD_H
 #define MASTER_HERD_H

@@ -211,8 +211,9 @@ void locals_stop(struct server *server)
     }
     gate_stop_nodes(server, server->broken ? 0 : 10000);
     int64_t until_ms = clock_mono_ms() + STOP_WAIT_MS;
-    while (!all_are_buried(locals) && clock_mono_ms() < until_ms) {
-        gate_read(server); /* their last words; and a late Hello must be answered */
+    while (!all_are_buried(locals) && clock_mono_ms() < until_ms && server->signals < 2) {
+        server_read_signals(server); /* who asks again need not wait for one that is stuck */
+        gate_read(server);           /* their last words; and a late Hello must be answered */
         gate_flush(server);
         carry_flush(&server->carrier);
         gate_stop_nodes(server, 0);

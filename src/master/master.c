@@ -26,6 +26,7 @@ enum {
     LINK_RETRY_MS = 200,
     TICK_MS = 1000,
     LOG_TROUBLE_MS = 5000,
+    LAST_REPLIES_MS = 2000,
 };
 
 const struct session *server_session(const struct server *server)
@@ -325,15 +326,20 @@ static void refresh_when_due(struct server *server)
     }
 }
 
-/* So long that nodes would be taken for silent whom we did not listen to. */
-static bool is_long(const struct server *server, int64_t time_ms)
+/* Whether this process, or one turn of its loop, was away for so long that nodes would be taken for
+ * silent to whom nobody listened. */
+static bool was_away(struct server *server)
 {
-    return server->gate.socket && time_ms > server->gate.lease_ms / 2;
+    int64_t now_ms = clock_mono_ms();
+    int64_t away_ms = now_ms - server->looked_ms - server->waited_ms;
+    bool away = server->looked_ms > 0 && away_ms > server->gate.lease_ms / 2;
+    server->looked_ms = now_ms;
+    return away && server->gate.socket;
 }
 
 static void tick_when_due(struct server *server)
 {
-    if (server->overslept || is_long(server, clock_mono_ms() - server->woke_ms)) {
+    if (was_away(server)) {
         gate_forgive(server);
     }
     if (core_next_due_ms(server->core) <= server_now_ms(server)) {
@@ -402,10 +408,8 @@ void server_turn(struct server *server, long wait_ms)
     server_send_replies(server);
     refresh_when_due(server);
     wait_ms = wait_ms < 0 ? poll_timeout_ms(server) : wait_ms;
-    int64_t due_ms = clock_mono_ms() + wait_ms;
     zmq_poll(items, count, wait_ms);
-    server->woke_ms = clock_mono_ms();
-    server->overslept = is_long(server, server->woke_ms - due_ms);
+    server->waited_ms = wait_ms;
     server_read_keeper(server);
     if (server->inproc.socket) {
         inproc_read(server);
@@ -425,10 +429,25 @@ void server_turn(struct server *server, long wait_ms)
     watch_logs(server);
 }
 
+/* Whoever was promised an answer gets it, if the log can be written. */
+static void send_last_replies(struct server *server)
+{
+    int64_t until_ms = clock_mono_ms() + LAST_REPLIES_MS;
+    server_send_replies(server);
+    while (server->reply_count > 0 && !server->broken && clock_mono_ms() < until_ms) {
+        zmq_pollitem_t item = {.socket = keeper_socket(server->carrier.keeper),
+                               .events = ZMQ_POLLIN};
+        zmq_poll(&item, 1, LINK_RETRY_MS);
+        server_read_keeper(server);
+        server_send_replies(server);
+    }
+}
+
 void server_loop(struct server *server)
 {
     while (!is_over(server)) {
         server_turn(server, -1);
     }
     carry_flush(&server->carrier);
+    send_last_replies(server);
 }

@@ -53,7 +53,7 @@ struct master_serve {
     const char *host; /* for HTTP */
     bool with_http;
     uint16_t http_port;           /* 0: as last time, or any */
-    bool http_port_given;         /* then it must be that one */
+    bool http_port_given;         /* not 0: it must be that one */
     const char *certificate_file; /* for HTTP; NULL: plain, loopback only */
     const char *key_file;
     const char *wire_host;   /* for nodes; NULL: host */

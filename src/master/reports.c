@@ -35,8 +35,8 @@ bool reports_name_a_task(const struct server *server, const struct core_attempt 
            id->task < recipe->experiments[id->experiment].task_count;
 }
 
-static bool is_current(const struct server *server, const struct herd_node *node,
-                       const struct core_attempt *id)
+bool reports_is_live_there(const struct server *server, const struct herd_node *node,
+                           const struct core_attempt *id)
 {
     struct core_task_view view;
     if (!reports_name_a_task(server, id)) {
@@ -52,7 +52,7 @@ static void on_started(struct server *server, struct herd_node *node,
 {
     struct core_attempt id = attempt_of(started->id);
     struct core_task_view view;
-    if (!is_current(server, node, &id)) {
+    if (!reports_is_live_there(server, node, &id)) {
         return;
     }
     core_task_view(server->core, id.workflow, id.experiment, id.task, &view);
@@ -133,7 +133,7 @@ static bool lacks_output(const struct server *server, const struct core_attempt 
 static bool on_ended(struct server *server, struct herd_node *node, const Drover__Ended *ended)
 {
     struct core_attempt id = attempt_of(ended->id);
-    bool current = is_current(server, node, &id);
+    bool current = reports_is_live_there(server, node, &id);
     if (ended->log.len > 0 && current && !keep_log(server, &id, &ended->log)) {
         return false;
     }
@@ -163,7 +163,7 @@ static void on_task_usage(struct server *server, const struct herd_node *node,
                           const Drover__Usage *usage)
 {
     struct core_attempt id = attempt_of(usage->id);
-    if (is_current(server, node, &id)) {
+    if (reports_is_live_there(server, node, &id)) {
         struct series_who who = {.node = node->number,
                                  .workflow = id.workflow,
                                  .experiment = id.experiment,

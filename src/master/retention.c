@@ -14,7 +14,7 @@
 
 /* --- the decision ---------------------------------------------------------------------------- */
 
-static const int64_t day_ms = 24 * 3600 * (int64_t)1000;
+static const int64_t day_ms = (int64_t)24 * 3600 * 1000;
 
 struct retention_limits retention_defaults(void)
 {

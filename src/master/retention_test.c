@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-static const int64_t day_ms = 24 * 3600 * (int64_t)1000;
+static const int64_t day_ms = (int64_t)24 * 3600 * 1000;
 
 static void a_workflow_goes_when_it_is_old_and_not_among_the_newest(void **state)
 {

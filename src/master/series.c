@@ -86,6 +86,7 @@ void series_drop_live(struct series *series, struct series_live *live)
 {
     LIST_REMOVE(live, in_bucket);
     TAILQ_REMOVE(&series->order, live, in_order);
+    CHECK(TAILQ_FIRST(&series->order) != live); /* also tells the analyzer so */
     series->counts.live--;
     free(live);
 }

@@ -73,7 +73,7 @@ static bool take_varint(const struct series_block *block, size_t *at, uint64_t *
 
 static uint64_t zigzag(int64_t number)
 {
-    return (uint64_t)number << 1 ^ (uint64_t)(number >> 63);
+    return (uint64_t)number << 1 ^ (number < 0 ? UINT64_MAX : 0);
 }
 
 static int64_t unzigzag(uint64_t number)
@@ -209,7 +209,7 @@ bool series_block_row(const struct series_block *block, struct series_cursor *cu
         if ((changed >> i & 1) == 0) {
             continue;
         }
-        if (!take_varint(block, &cursor->at, &difference) || difference > 4 * CODE_MAX) {
+        if (!take_varint(block, &cursor->at, &difference) || difference > 4 * (uint64_t)CODE_MAX) {
             return false;
         }
         int64_t code = (int64_t)cursor->codes[i] + unzigzag(difference);

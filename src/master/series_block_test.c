@@ -99,7 +99,7 @@ static void random_rows_come_back_and_damage_costs_only_its_block(void **state)
     (void)state;
     struct rng rng = seeded();
     AUTO_FREE struct series_row *rows = mem_array(MODEL_ROWS, sizeof *rows);
-    AUTO_FREE uint8_t *bytes = mem_alloc(MODEL_ROWS * (SERIES_ROW_BYTES_MAX + SERIES_HEADER_BYTES));
+    AUTO_FREE uint8_t *bytes = mem_array(MODEL_ROWS, SERIES_ROW_BYTES_MAX + SERIES_HEADER_BYTES);
     size_t size = write_rows(&rng, rows, MODEL_ROWS, bytes);
     assert_int_equal(match_rows(bytes, size, rows, MODEL_ROWS), MODEL_ROWS);
     for (int round = 0; round < 200; round++) {

@@ -159,7 +159,7 @@ static void check_random_span(struct rng *rng, struct series *series, struct mod
     int index = (int)rng_below(rng, MODEL_SERIES);
     struct series_span span = {.from_ms = start_ms + (int64_t)rng_below(rng, DAY_MS),
                                .step_ms = (int64_t)rng_below(rng, 3) *
-                                          (int64_t)rng_below(rng, MINUTE_MS * 10),
+                                          (int64_t)rng_below(rng, (uint64_t)MINUTE_MS * 10),
                                .max = 1 + rng_below(rng, MODEL_SAMPLES)};
     span.to_ms =
         span.from_ms + (int64_t)rng_below(rng, (uint64_t)(now_ms + DAY_MS - span.from_ms) + 1);
@@ -292,7 +292,7 @@ static void a_sample_takes_about_ten_bytes_and_few_writes(void **state)
         usage.net_out_bytes = 10000 + rng_below(&rng, 10000);
         usage.gpu_milli = 900 + (uint32_t)rng_below(&rng, 10) * 10;
         usage.gpu_memory_bytes = (uint64_t)12 << 30;
-        int64_t at_ms = start_ms + i * 2000 + (int64_t)rng_below(&rng, 50);
+        int64_t at_ms = start_ms + (int64_t)i * 2000 + (int64_t)rng_below(&rng, 50);
         series_add(series, &who, at_ms, &usage);
         series_tick(series, at_ms);
     }
@@ -300,7 +300,7 @@ static void a_sample_takes_about_ten_bytes_and_few_writes(void **state)
     series_end(series, &who);
     series_counts(series, &counts);
     printf("%.1f bytes a sample\n", (double)counts.written_bytes / SAMPLES);
-    assert_true(counts.written_bytes < 15 * SAMPLES);
+    assert_true(counts.written_bytes < UINT64_C(15) * SAMPLES);
     assert_int_equal(read_count(series, &who), SAMPLES);
     series_close(series);
     remove_folder(folder);
@@ -315,11 +315,11 @@ static void a_torn_end_is_stepped_over(void **state)
     struct series_who who = {.node = 7};
     struct series *series = series_open(&options);
     for (int i = 0; i < 10; i++) {
-        add_steady(series, &who, start_ms + i * 2000, 100);
+        add_steady(series, &who, start_ms + (int64_t)i * 2000, 100);
     }
     series_end(series, &who);
     for (int i = 10; i < 20; i++) {
-        add_steady(series, &who, start_ms + i * 2000, 100);
+        add_steady(series, &who, start_ms + (int64_t)i * 2000, 100);
     }
     series_close(series);
     snprintf(path, sizeof path, "%s/20000/nodes/7", folder);
@@ -329,7 +329,7 @@ static void a_torn_end_is_stepped_over(void **state)
     series = series_open(&options);
     assert_int_equal(read_count(series, &who), 10);
     for (int i = 20; i < 30; i++) {
-        add_steady(series, &who, start_ms + i * 2000, 100);
+        add_steady(series, &who, start_ms + (int64_t)i * 2000, 100);
     }
     series_end(series, &who);
     assert_int_equal(read_count(series, &who), 20);
@@ -347,7 +347,7 @@ static void old_days_are_thinned_to_minutes(void **state)
     struct series_who who = {.node = 7};
     struct series_who task = {.workflow = 3, .experiment = 1, .task = 5000};
     for (int i = 0; i < 3000; i++) { /* a hundred minutes, the middle value of each 100 + minute */
-        int64_t at_ms = start_ms + i * 2000;
+        int64_t at_ms = start_ms + (int64_t)i * 2000;
         uint32_t minute = (uint32_t)i / 30;
         add_steady(series, &who, at_ms, 100 + minute + (i % 2 ? 50 : 0) - (i % 2 ? 0 : 50));
         add_steady(series, &task, at_ms, 200);
@@ -436,8 +436,8 @@ static void a_forgotten_workflow_goes_with_what_is_in_memory(void **state)
     struct series_who mine = {.workflow = 1, .task = 1};
     struct series_who other = {.workflow = 2, .task = 1};
     for (int i = 0; i < 100; i++) {
-        add_steady(series, &mine, start_ms + i * 2000, (uint32_t)i * 100);
-        add_steady(series, &other, start_ms + i * 2000, (uint32_t)i * 100);
+        add_steady(series, &mine, start_ms + (int64_t)i * 2000, (uint32_t)i * 100);
+        add_steady(series, &other, start_ms + (int64_t)i * 2000, (uint32_t)i * 100);
     }
     assert_true(is_there(folder, "20000/tasks/1"));
     series_forget(series, 1);

@@ -29,15 +29,16 @@ static void add_url_path(const struct server *server, struct str *out)
 /* The port that users know from last time. */
 static uint16_t port_of_last_time(const struct server *server)
 {
+    uint16_t otherwise = server->options->serve->http_port_given ? 0 : PORT_WISH;
     AUTO_STR struct str path = {0};
     AUTO_STR struct str text = {0};
     add_url_path(server, &path);
     if (io_read_file(str_text(&path), 4096, &text, NULL) != ERR_OK) {
-        return PORT_WISH;
+        return otherwise;
     }
     const char *colon = strrchr(str_text(&text), ':');
     long port = colon ? strtol(colon + 1, NULL, 10) : 0;
-    return port > 0 && port <= UINT16_MAX ? (uint16_t)port : PORT_WISH;
+    return port > 0 && port <= UINT16_MAX ? (uint16_t)port : otherwise;
 }
 
 static enum err_code open_http(struct server *server, struct err *err)
@@ -48,9 +49,9 @@ static enum err_code open_http(struct server *server, struct err *err)
     }
     struct http_options options = {.zmq_context = server->context,
                                    .host = serve->host,
-                                   .port = serve->http_port_given ? serve->http_port
-                                                                  : port_of_last_time(server),
-                                   .port_is_wish = !serve->http_port_given,
+                                   .port = serve->http_port ? serve->http_port
+                                                            : port_of_last_time(server),
+                                   .port_is_wish = serve->http_port == 0,
                                    .certificate_file = serve->certificate_file,
                                    .key_file = serve->key_file};
     enum err_code code = http_start(&options, &server->http, err);

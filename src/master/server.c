@@ -257,8 +257,7 @@ void server_know_flow(struct server *server, const struct flow *flow)
                                                    .experiment_count = count});
 }
 
-static void enter_flow(struct server *server, struct flow *flow, const struct flow_source *source,
-                       uint64_t *after)
+static void enter_flow(struct server *server, struct flow *flow, const struct flow_source *source)
 {
     AUTO_STR struct str document = {0};
     char name[SESSION_NAME_BYTES];
@@ -270,12 +269,11 @@ static void enter_flow(struct server *server, struct flow *flow, const struct fl
     server_know_flow(server, flow);
     core_submit(server->core, flow->number, server_now_ms(server), &server->out);
     server_carry(server, NULL);
-    *after = core_last_fact(server->core);
 }
 
 static enum err_code submit_source(struct server *server, const struct server_submit *submit,
                                    const struct flow_source *source, uint32_t *number,
-                                   uint64_t *after, struct diag_list *diags, struct err *err)
+                                   struct diag_list *diags, struct err *err)
 {
     struct recipe *recipe = flow_parse(source, diags);
     diags->file = submit->file; /* outlives the source */
@@ -288,7 +286,6 @@ static enum err_code submit_source(struct server *server, const struct server_su
                     (!submit->seed || *submit->seed == former->seed);
         recipe_destroy(recipe);
         *number = former->number;
-        *after = core_last_fact(server->core);
         return same ? ERR_OK
                     : err_set(err, ERR_EXISTS,
                               "the idempotency key was used for another recipe, %s", former->id);
@@ -300,7 +297,7 @@ static enum err_code submit_source(struct server *server, const struct server_su
         return code;
     }
     *number = flow->number;
-    enter_flow(server, flow, source, after);
+    enter_flow(server, flow, source);
     return ERR_OK;
 }
 
@@ -318,7 +315,8 @@ enum err_code server_submit(struct server *server, const struct server_submit *s
     source.folder = mem_strdup(submit->folder);
     enum err_code code = flow_source_set(submit->sets, submit->set_count, &source, err);
     if (code == ERR_OK) {
-        code = submit_source(server, submit, &source, number, after, diags, err);
+        code = submit_source(server, submit, &source, number, diags, err);
+        *after = core_last_fact(server->core);
     }
     flow_source_release(&source);
     return code;

@@ -68,8 +68,8 @@ struct server {
     int64_t refreshed_ms;
     int64_t links_tried_ms;
     int64_t ticked_ms; /* the once-a-second things */
-    int64_t woke_ms;   /* when this turn of the loop began */
-    bool overslept;    /* later than it should have */
+    int64_t looked_ms; /* when leases were last looked at */
+    int64_t waited_ms; /* at most, for news in this turn */
     bool store_trouble;
     bool unsafe_many;
     bool link_trouble;
@@ -146,6 +146,9 @@ void server_tell(struct server *server, const struct server_event *event);
 bool reports_take(struct server *server, struct herd_node *node, const Drover__ToMaster *message);
 /* Whether there is such a task at all. */
 bool reports_name_a_task(const struct server *server, const struct core_attempt *id);
+/* Whether that attempt is the task's present one, and given to this node. */
+bool reports_is_live_there(const struct server *server, const struct herd_node *node,
+                           const struct core_attempt *id);
 
 /* --- depot_answers.c --- */
 

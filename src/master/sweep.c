@@ -49,7 +49,7 @@ void sweep_destroy(struct sweep *sweep)
 /* Also what a removal before a restart has left behind. */
 static void doom(struct sweep *sweep, const char *folder)
 {
-    for (size_t i = 0; i < FOLDERS * 2; i++) {
+    for (size_t i = 0; i < 2 * (size_t)FOLDERS; i++) {
         struct str path = {0};
         str_addf(&path, "%s/%s%s", folder, folders[i / 2], i % 2 ? "" : RETENTION_SUFFIX);
         if (access(str_text(&path), F_OK) == 0) {

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 enum { FLOWS = 5, FILES = 300 };
-static const int64_t day_ms = 24 * 3600 * (int64_t)1000;
+static const int64_t day_ms = (int64_t)24 * 3600 * 1000;
 
 struct fixture {
     char folder[64];
@@ -80,7 +80,7 @@ static void old_workflows_lose_their_files_and_nothing_else(void **state)
         .context = &fixture, .count = FLOWS, .look = look, .forget = forget};
     struct sweep *sweep = sweep_create(&limits);
     for (int i = 0; i < 50; i++) {
-        sweep_tick(sweep, &source, now_ms + i * 1000);
+        sweep_tick(sweep, &source, now_ms + (int64_t)i * 1000);
     }
     const bool gone[FLOWS] = {true, false, false, false, true};
     for (int i = 0; i < FLOWS; i++) {

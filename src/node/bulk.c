@@ -2,11 +2,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "node/bulk_internal.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -174,18 +174,6 @@ static void *make_pair(void *context, const char *endpoint, bool binds)
     return socket;
 }
 
-/* Signals are the agent's business. */
-static int start_thread(pthread_t *thread, struct actor *actor)
-{
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(thread, NULL, bulk_actor_thread, actor);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
 enum err_code bulk_start(const struct bulk_options *options, struct bulk **out, struct err *err)
 {
     CHECK(options->work_folder[0] == '/');
@@ -199,7 +187,7 @@ enum err_code bulk_start(const struct bulk_options *options, struct bulk **out, 
     actor->orders = bulk->orders ? make_pair(options->zmq_context, endpoint, false) : NULL;
     bulk_actor_reopen(actor);
     if (bulk->event_fd >= 0 && actor->orders && actor->dealer &&
-        start_thread(&bulk->thread, actor) == 0) {
+        thread_start(&bulk->thread, bulk_actor_thread, actor) == 0) {
         *out = bulk;
         return ERR_OK;
     }

@@ -194,9 +194,8 @@ void bulk_actor_reopen(struct actor *actor)
     }
     actor->dealer = NULL;
     actor->heard_ms = actor->now_ms; /* of the new one nothing can have been heard yet */
-    struct err err;
-    if (door_connect(actor->context, actor->host, actor->port, actor->server_key, &actor->keys,
-                     &actor->dealer, &err) != ERR_OK) {
+    struct door_address master = {actor->host, actor->port, actor->server_key};
+    if (door_connect(actor->context, &master, &actor->keys, &actor->dealer, NULL) != ERR_OK) {
         return; /* tried again with the next silence */
     }
     for (size_t i = 0; i < actor->count; i++) {

@@ -40,6 +40,7 @@ void haul_leave_flow(struct attempt *attempt)
 static void remove_flow(struct agent *agent, struct haul_flow *flow)
 {
     TAILQ_REMOVE(&agent->haul.flows, flow, link);
+    CHECK(TAILQ_FIRST(&agent->haul.flows) != flow); /* also tells the analyzer so */
     free(flow->id);
     free(flow);
 }

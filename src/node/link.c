@@ -230,8 +230,9 @@ static enum err_code connect_again(struct agent *agent, struct err *err)
     struct node_join *join = agent->options->join;
     struct err why = {0};
     read_url_again(join);
-    enum err_code code = door_connect(agent->options->zmq_context, join->url.host, join->url.port,
-                                      join->url.server_key, &join->keys, &link->socket, &why);
+    struct door_address master = {join->url.host, join->url.port, join->url.server_key};
+    enum err_code code =
+        door_connect(agent->options->zmq_context, &master, &join->keys, &link->socket, &why);
     if (code == ERR_OK) {
         code = take_descriptor(link, &why);
     }

@@ -259,10 +259,12 @@ static enum err_code run_loop(struct agent *agent, struct err *err)
             code = send_reports(agent, false, err);
         }
         bool took_some = false;
+        bool was_stopping = agent->is_stopping;
         if (code == ERR_OK && agent->link.has_news) {
             code = receive_all(agent, &took_some, err);
         }
-        if (code == ERR_OK && !took_some) {
+        bool was_sent_away = agent->is_stopping && !was_stopping;
+        if (code == ERR_OK && !took_some && !was_sent_away) {
             code = wait_for_news(agent, err);
         }
         if (code != ERR_OK) {

@@ -6,6 +6,7 @@
 #include "node/usage_internal.h"
 #include "node/usage_parse.h"
 
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -173,7 +174,7 @@ static void check_pass(const struct model_process *processes, const struct usage
         want[group].cpu_us += processes[i].ticks * tick_us;
         want[group].memory_bytes += (processes[i].resident - processes[i].shared) * page;
         want[group].read_bytes += processes[i].read;
-        want[group].write_bytes += processes[i].read * 2;
+        want[group].write_bytes += 2 * (uint64_t)processes[i].read;
         shared[group] = processes[i].shared > shared[group] ? processes[i].shared : shared[group];
     }
     for (int i = 0; i < MODEL_SLOTS; i++) {
@@ -306,7 +307,7 @@ static void a_task_is_measured_with_all_it_started(void **state)
     assert_false(usage_sample(usage, &node, &slot, 1));
     assert_false(slot.has_sample);
     assert_false(usage_sample(usage, &node, &slot, 1)); /* too soon */
-    usleep(1500 * 1000);
+    poll(NULL, 0, 1500);
     assert_true(usage_sample(usage, &node, &slot, 1));
     assert_true(slot.has_sample);
     printf("task: cpu %u memory %llu; node: cpu %u memory %llu\n", slot.sample.cpu_milli,

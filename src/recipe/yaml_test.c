@@ -171,6 +171,8 @@ static void test_mistakes_are_told_in_plain_words(void **state)
     expect("a: {{lr}}\n", "r:1:5: a value that begins with {{ must be in quotes\n");
     expect("? [a]\n: b\n", "r:1:3: a key must be plain text, not a list or mapping\n");
     expect("a: [1, 2\nb: 3\n", "r:2:2: expected ',' or ']' in the list\n");
+    expect("a: {b: echo {{x}}}\n", "r:1:13: expected ',' or '}' in the mapping; a text with "
+                                   "{{...}} in it needs quotes here\n");
     expect("?\n: b\n", "r:1:2: a key is missing before ':'\n");
     expect("a: 1\n---\nb: 2\n", "r:2:1: a second document begins here; a recipe is one document\n");
     expect("a: !foo 1\nb: !!set {}\n", "r:1:4: unknown tag '!foo'\n"

@@ -127,6 +127,13 @@ void yaml_report_error(const yaml_parser_t *parser, const char *text, size_t siz
         }
         return;
     }
+    if (strcmp(problem, "did not find expected ',' or '}'") == 0 &&
+        byte_at(text, size, parser->problem_mark.index) == '{') {
+        report_at(
+            diags, parser->problem_mark,
+            "expected ',' or '}' in the mapping; a text with {{...}} in it needs quotes here");
+        return;
+    }
     for (size_t i = 0; i < sizeof translations / sizeof translations[0]; i++) {
         const struct translation *known = &translations[i];
         if (strcmp(problem, known->theirs) == 0) {

@@ -180,7 +180,8 @@ static size_t sort_dims(struct domain *space, const size_t *wanted)
     return count;
 }
 
-enum err_code domain_init(struct domain *space, const struct search_options *options, struct err *err)
+enum err_code domain_init(struct domain *space, const struct search_options *options,
+                          struct err *err)
 {
     for (size_t i = 0; i < options->param_count; i++) {
         enum err_code code = check_param(options, i, err);
@@ -189,10 +190,10 @@ enum err_code domain_init(struct domain *space, const struct search_options *opt
         }
     }
     *space = (struct domain){.count = options->param_count,
-                            .discrete = true,
-                            .present = options->present,
-                            .allowed = options->allowed,
-                            .arg = options->arg};
+                             .discrete = true,
+                             .present = options->present,
+                             .allowed = options->allowed,
+                             .arg = options->arg};
     space->dims = mem_array(space->count + 1, sizeof space->dims[0]);
     space->order = mem_array(space->count + 1, sizeof space->order[0]);
     for (size_t i = 0; i < space->count; i++) {
@@ -231,8 +232,7 @@ double domain_coordinate(const struct dim *dim, const struct search_value *value
     if (param->kind == SEARCH_ORDERED || (param->kind == SEARCH_UNIFORM && dim->discrete)) {
         return clamp(((double)value->index + 0.5) / (double)param->count, 0, 1);
     }
-    double number =
-        dim->discrete ? param->low + param->step * (double)value->index : value->number;
+    double number = dim->discrete ? param->low + param->step * (double)value->index : value->number;
     double at = number;
     if (param->kind == SEARCH_LOG) {
         at = det_log(number);

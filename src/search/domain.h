@@ -15,10 +15,10 @@
 struct dim {
     struct search_param param; /* its name and when[] are ours */
     bool discrete;
-    bool nominal;   /* categorical or fixed: coordinates are equal or not, nothing between */
-    double from;    /* ranges: where coordinate 0 lies, after log for SEARCH_LOG */
-    double width;   /* and how far away 1 is; for SEARCH_NORMAL probabilities */
-    bool mirrored;  /* SEARCH_NORMAL above its mean: taken from the lower tail, which is precise */
+    bool nominal;  /* categorical or fixed: coordinates are equal or not, nothing between */
+    double from;   /* ranges: where coordinate 0 lies, after log for SEARCH_LOG */
+    double width;  /* and how far away 1 is; for SEARCH_NORMAL probabilities */
+    bool mirrored; /* SEARCH_NORMAL above its mean: taken from the lower tail, which is precise */
     size_t *children; /* whose condition names this one */
     size_t child_count;
 };
@@ -35,7 +35,7 @@ struct domain {
 };
 
 MUST_USE enum err_code domain_init(struct domain *space, const struct search_options *options,
-                                  struct err *err);
+                                   struct err *err);
 void domain_release(struct domain *space);
 
 /* The coordinate of a value that is present, and back. index is used for discrete ones. */

@@ -99,6 +99,7 @@ static void place_children(const struct domain *space, size_t at, uint64_t index
         size_t child = dim->children[i];
         if (in_when(&space->dims[child], index)) {
             uint64_t count = tree_count(space, child, levels);
+            CHECK(count > 0);
             place(space, child, levels, rank % count, point);
             rank /= count;
         }
@@ -151,6 +152,7 @@ bool domain_unrank(const struct domain *space, uint32_t levels, uint64_t rank, d
     for (size_t i = 0; i < space->count; i++) {
         if (!space->dims[i].param.conditional) {
             uint64_t count = tree_count(space, i, levels);
+            CHECK(count > 0);
             place(space, i, levels, rank % count, point);
             rank /= count;
         }

@@ -31,8 +31,8 @@ struct gp_model {
     size_t full_count; /* and those still running after them */
     double *columns;   /* coordinates, parameter by parameter, cap each */
     double *values;
-    double *factor; /* Cholesky factor of the relative covariance, full_count rows */
-    double *alpha;  /* inverse covariance times (values - mean) */
+    double *factor;  /* Cholesky factor of the relative covariance, full_count rows */
+    double *alpha;   /* inverse covariance times (values - mean) */
     double *scratch; /* 4 * cap */
     double weights[SEARCH_PARAMS_MAX];       /* 1 / length^2 */
     double alone_weights[SEARCH_PARAMS_MAX]; /* of the second part, over 4 */

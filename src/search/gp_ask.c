@@ -8,13 +8,13 @@
 #include <string.h>
 
 enum {
-    POOL = 320,     /* points looked at */
-    STARTS = 4,     /* of which the best are improved */
+    POOL = 320, /* points looked at */
+    STARTS = 4, /* of which the best are improved */
     CLIMB_STEPS = 16,
     NEIGHBOUR_ROUNDS = 2,
+    NEAR_EVERY = 4,      /* suggestions that refine the best */
     CATEGORIES_MAX = 16, /* other values of a categorical parameter that are tried */
 };
-int gp_knob[16];
 
 /* Where to look: a box (the trust region, or everything). */
 struct box {
@@ -225,7 +225,8 @@ static void try_neighbours(struct hunt *hunt, size_t param)
     uint64_t index = domain_value(dim, from[param]).index;
     for (int side = -1; side <= 1; side += 2) {
         if ((side < 0 && index > 0) || (side > 0 && index + 1 < count)) {
-            struct search_value value = {.present = true, .index = side < 0 ? index - 1 : index + 1};
+            struct search_value value = {.present = true,
+                                         .index = side < 0 ? index - 1 : index + 1};
             try_changed(hunt, from, param, domain_coordinate(dim, &value));
         }
     }
@@ -312,17 +313,14 @@ bool gp_ask(const struct search *search, double *point)
         search_sobol_point(search, search->trial_count, &rng, point);
         return search_is_open(search, point);
     }
-    int mode = gp_knob[0];
-    bool local = mode == 1 || (mode == 2 && search->trial_count % 2) ||
-                 (mode == 3 && search->trial_count % 4) || (mode == 4 && search->trial_count % 4 == 0);
-    enum gp_view view = local ? GP_NEAR : GP_WIDE;
+    enum gp_view view = search->trial_count % NEAR_EVERY == 0 ? GP_NEAR : GP_WIDE;
     struct gp_choice choice;
     gp_choice_init(&choice, search, gp_points_max(search), view, &rng);
     struct hunt hunt;
     hunt_init(&hunt, search, &choice);
     bool found = false;
     if (solve(&hunt, view)) {
-        if (local && !gp_knob[4]) {
+        if (view == GP_NEAR) {
             trust_box(&hunt, search->gp->trust);
         } else {
             whole_box(&hunt);

@@ -181,8 +181,8 @@ static void add_gradient(const struct fit *fit, const struct terms *terms, doubl
     double *extras = gradient + fit->dims;
     for (size_t row = 0; row < n; row++) {
         for (size_t column = 0; column < row; column++, pair++) {
-            double by = fit->inverse[row * n + column] -
-                        fit->alpha[row] * fit->alpha[column] / variance;
+            double by =
+                fit->inverse[row * n + column] - fit->alpha[row] * fit->alpha[column] / variance;
             const double *gaps = fit->gaps + pair * fit->dims;
             by_share += by * fit->parts[pair];
             double by_slope = by * fit->slopes[pair];
@@ -262,9 +262,9 @@ void gp_fit(struct gp_hyper *hyper, const struct domain *domain, const double *c
     }
     struct fit fit;
     fit_init(&fit, domain, points, values, count);
-    double gradient[SEARCH_PARAMS_MAX + EXTRAS];
+    double gradient[SEARCH_PARAMS_MAX + EXTRAS] = {0};
     double last[SEARCH_PARAMS_MAX + EXTRAS] = {0};
-    double sizes[SEARCH_PARAMS_MAX + EXTRAS];
+    double sizes[SEARCH_PARAMS_MAX + EXTRAS] = {0};
     for (size_t i = 0; i < fit.dims + EXTRAS; i++) {
         sizes[i] = 0.2;
     }

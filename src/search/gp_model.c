@@ -120,8 +120,7 @@ static void solve_values(struct gp_model *model)
         model->alpha[i] -= model->mean * ones[i];
     }
     /* As if a little had been seen before: two values of variance 0.1. */
-    model->variance =
-        (matrix_dot(model->alpha, model->alpha, n) + 0.2) / ((double)n + 2);
+    model->variance = (matrix_dot(model->alpha, model->alpha, n) + 0.2) / ((double)n + 2);
     matrix_backward(model->factor, model->cap, n, model->alpha);
     model->best = INFINITY;
     for (size_t i = 0; i < n; i++) {
@@ -233,11 +232,15 @@ double gp_model_gain(const struct gp_model *model, const double *point, double *
     double z = (model->best - mean) / sd;
     double slope = 0;
     double gain = log_improvement(z, &slope) + det_log(sd);
+    /* Where only noise is left to be seen there is little to gain (Huang and others, 2006). */
+    double blur = sqrt(model->noise / (left + model->noise));
+    gain += det_log(1 - blur);
     if (gradient) {
         /* d gain = slope * dz + d sd / sd, dz = -d mean / sd - z * d sd / sd,
          * d sd / sd = d left / (2 * left). */
         double by_mean = -slope / sd;
         double by_left = (1 - slope * z) / (2 * left);
+        by_left += blur / (2 * (left + model->noise) * (1 - blur));
         gain_gradient(model, point, by_mean, by_left, gradient);
     }
     return gain;

@@ -6,11 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { START_MIN = 5, START_MAX = 16, FIT_STEPS = 6, FIT_STEPS_FIRST = 20 };
+enum { START_MIN = 5, START_MAX = 16, FIT_STEPS = 6, FIT_STEPS_FIRST = 20, FIT_TOGETHER_MAX = 60 };
 
 static const double TRUST_FIRST = 0.8, TRUST_MAX = 1.6, TRUST_MIN = 0.0078125;
-extern int gp_knob[];
-static const double WIDE_OFFSETS[]={.9,90,.09}, NEAR_OFFSETS[]={.0009,.009,.09};
 
 struct gp_state *gp_create(const struct search *search)
 {
@@ -30,7 +28,6 @@ void gp_destroy(struct gp_state *gp)
 static size_t start_count(const struct search *search)
 {
     size_t count = search->space.count + 2;
-    if (gp_knob[1]) count = (size_t)gp_knob[1];
     return count < START_MIN ? START_MIN : count > START_MAX ? START_MAX : count;
 }
 
@@ -91,8 +88,10 @@ void gp_choice_init(struct gp_choice *choice, const struct search *search, size_
         }
     }
     scores_release(&scores);
-    if (choice->count > 0) {
-        scores_warp(choice->values, choice->count, view == GP_WIDE ? WIDE_OFFSETS[gp_knob[2]] : NEAR_OFFSETS[gp_knob[3]]);
+    if (view == GP_WIDE) {
+        scores_tame(choice->values, choice->count);
+    } else {
+        scores_zoom(choice->values, choice->count);
     }
 }
 
@@ -104,17 +103,26 @@ void gp_choice_release(struct gp_choice *choice)
     *choice = (struct gp_choice){0};
 }
 
+static void fit_view(struct search *search, enum gp_view view, size_t steps)
+{
+    struct gp_choice choice;
+    gp_choice_init(&choice, search, bounded(search, GP_FIT_POINTS_MAX), view, NULL);
+    gp_fit(&search->gp->hyper[view], &search->space, choice.points, choice.values, choice.count,
+           steps);
+    gp_choice_release(&choice);
+}
+
+/* Both views while that is cheap, then in turns. */
 static void fit(struct search *search)
 {
-    bool first = search->gp->fitted_at == 0;
-    search->gp->fitted_at = search->told_count;
+    size_t steps = search->gp->fits == 0 ? FIT_STEPS_FIRST : FIT_STEPS;
     for (enum gp_view view = 0; view < GP_VIEWS; view++) {
-        struct gp_choice choice;
-        gp_choice_init(&choice, search, bounded(search, GP_FIT_POINTS_MAX), view, NULL);
-        gp_fit(&search->gp->hyper[view], &search->space, choice.points, choice.values, choice.count,
-               first ? FIT_STEPS_FIRST : FIT_STEPS);
-        gp_choice_release(&choice);
+        if (search->told_count < FIT_TOGETHER_MAX || search->gp->fits % GP_VIEWS == view) {
+            fit_view(search, view, steps);
+        }
     }
+    search->gp->fits++;
+    search->gp->fitted_at = search->told_count;
 }
 
 static void update_trust(struct search *search, size_t trial)
@@ -142,7 +150,7 @@ static void update_trust(struct search *search, size_t trial)
     }
 }
 
-/* Often while there are few trials, then each time a twentieth more came in. */
+/* Often while there are few trials, then each time a fortieth more came in. */
 void gp_told(struct search *search, size_t trial)
 {
     if (search->states[trial] == TRIAL_GONE) {
@@ -153,7 +161,7 @@ void gp_told(struct search *search, size_t trial)
     }
     size_t since = search->told_count - search->gp->fitted_at;
     if (search->told_count >= START_MIN - 1 && search->finished_count >= 2 &&
-        since * 20 >= search->told_count) {
+        since * 40 >= search->told_count) {
         fit(search);
     }
 }

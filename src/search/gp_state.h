@@ -4,11 +4,17 @@
 
 #include "search/gp.h"
 
-enum gp_view { GP_WIDE, GP_NEAR, GP_VIEWS };
+/* Two ways to look at the same trials, taken in turns. */
+enum gp_view {
+    GP_WIDE, /* values nearly as they are, the whole space: finds where to go */
+    GP_NEAR, /* values zoomed in on the best, around the best trial: refines */
+    GP_VIEWS,
+};
 
 struct gp_state {
     struct gp_hyper hyper[GP_VIEWS];
-    size_t fitted_at; /* trials told when the lengths were last fitted */
+    size_t fitted_at; /* trials told when lengths were last fitted */
+    uint64_t fits;
 
     /* Trust region (Eriksson and others, TuRBO, 2019): grows while trials improve on the best,
      * shrinks while they do not. */

@@ -231,22 +231,26 @@ static void test_noise_is_told_by_the_fit(void **state)
     release(&sample);
 }
 
-/* Where x0 > 0.8 trials fail. */
+/* Where x0 > 0.8 trials fail; others have x1^8, mostly near 0. So failures stand out if they count
+ * as 1, which is worst where results are to be low, and hardly if they count as 0. */
 static void test_failures_count_as_worst_or_are_left_out(void **state)
 {
     (void)state;
     struct sample sample = draw(2, 1000, 7);
     for (size_t t = 0; t < sample.trial_count; t++) {
         double *x = sample.values + 2 * t;
-        sample.results[t] = x[0] > 0.8 ? (double)NAN : x[1];
+        sample.results[t] = x[0] > 0.8 ? (double)NAN : pow(x[1], 8);
     }
-    struct importance_options options = {.seed = 7, .maximize = true};
-    struct importance used = compute(&sample, options);
-    options.drop_failed = true;
-    struct importance dropped = compute(&sample, options);
-    show("failures used", &used, 2);
+    struct importance low = compute(&sample, (struct importance_options){.seed = 7});
+    struct importance high =
+        compute(&sample, (struct importance_options){.seed = 7, .maximize = true});
+    struct importance dropped =
+        compute(&sample, (struct importance_options){.seed = 7, .drop_failed = true});
+    show("failures, low is good", &low, 2);
+    show("failures, high is good", &high, 2);
     show("failures dropped", &dropped, 2);
-    assert_true(used.main[0] > 0.2 && used.used == 1000);
+    assert_true(low.main[0] > 0.6 && low.used == 1000);
+    assert_true(high.main[0] < 0.2 && high.used == 1000);
     assert_true(dropped.main[0] < 0.02 && dropped.main[1] > 0.95 && dropped.used < 1000);
     release(&sample);
 }

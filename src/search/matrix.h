@@ -13,8 +13,8 @@
 double matrix_dot(const double *a, const double *b, size_t count);
 
 /* Replaces rows [from, count) of the lower triangle of a symmetric positive definite matrix by
- * those of its Cholesky factor, the rows above being factored already. False: not positive definite;
- * those rows are then spoilt. */
+ * those of its Cholesky factor, the rows above being factored already. False: not positive
+ * definite; those rows are then spoilt. */
 bool matrix_cholesky(double *matrix, size_t stride, size_t from, size_t count);
 
 /* Solves L x = b and L' x = b in place. */

@@ -190,14 +190,13 @@ static size_t stair_add(struct item *stairs, size_t count, const struct item *it
     if (at > 0 && stairs[at - 1].keys[1] <= item->keys[1]) {
         return count;
     }
-    size_t from = at > 0 && stairs[at - 1].keys[0] == item->keys[0] ? at - 1 : at;
     size_t to = at;
     while (to < count && stairs[to].keys[1] >= item->keys[1]) {
         to++;
     }
-    memmove(stairs + from + 1, stairs + to, (count - to) * sizeof *stairs);
-    stairs[from] = *item;
-    return count - (to - from) + 1;
+    memmove(stairs + at + 1, stairs + to, (count - to) * sizeof *stairs);
+    stairs[at] = *item;
+    return count - (to - at) + 1;
 }
 
 static int by_third(const void *left, const void *right)

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+static const double FAR = 4; /* times as far from the least as the median */
+
 static void draw_weights(size_t count, struct rng *rng, double *weights)
 {
     double sum = 0;
@@ -180,38 +182,67 @@ static void standardise(double *values, size_t count)
     }
 }
 
-void scores_warp(double *values, size_t count, double offset_min)
+/* Distances from the least in units of that of the median. False if half of them or more are
+ * equal to the least: there is no unit then. */
+static bool relate(double *values, size_t count)
+{
+    AUTO_FREE double *sorted = mem_dup(values, count * sizeof *sorted);
+    double median = scores_select(sorted, count, count / 2);
+    double least = scores_select(sorted, count, 0);
+    double unit = median - least;
+    if (!(unit > 0)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        values[i] = (values[i] - least) / unit;
+    }
+    return true;
+}
+
+static void bring_nearer(double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (values[i] > FAR) {
+            values[i] = FAR + det_log(1 + values[i] - FAR);
+        }
+    }
+}
+
+void scores_tame(double *values, size_t count)
+{
+    if (count > 0 && relate(values, count)) {
+        bring_nearer(values, count);
+    }
+    standardise(values, count);
+}
+
+/* The likelihood of values as normal ones, but for constants. */
+static double normal_fit(const double *values, size_t count)
+{
+    double mean = 0;
+    double variance = 0;
+    mean_and_variance(values, count, &mean, &variance);
+    return -0.5 * (double)count * det_log(variance);
+}
+
+void scores_zoom(double *values, size_t count)
 {
     static const double offsets[] = {10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
-    if (count < 2) {
-        values[0] = 0;
-        return;
-    }
-    AUTO_FREE double *moved = mem_array(count, sizeof *moved);
-    AUTO_FREE double *best = mem_array(count, sizeof *best);
-    memcpy(moved, values, count * sizeof *moved);
-    double median = scores_select(moved, count, count / 2);
-    double least = scores_select(moved, count, 0);
-    double scale = median - least;
-    if (!(scale > 0)) {
+    if (count == 0 || !relate(values, count)) {
         standardise(values, count);
         return;
     }
-    double mean = 0;
-    double variance = 0;
-    for (size_t i = 0; i < count; i++) {
-        best[i] = (values[i] - least) / scale;
-    }
-    mean_and_variance(best, count, &mean, &variance);
-    double best_fit = -0.5 * (double)count * det_log(variance);
-    for (size_t k = 0; k < sizeof offsets / sizeof offsets[0] && offsets[k] >= offset_min; k++) {
-        double sum = 0;
+    AUTO_FREE double *moved = mem_array(count, sizeof *moved);
+    AUTO_FREE double *best = mem_dup(values, count * sizeof *best);
+    bring_nearer(best, count);
+    double best_fit = normal_fit(best, count);
+    for (size_t k = 0; k < sizeof offsets / sizeof offsets[0]; k++) {
+        double slopes = 0; /* the logarithm of the derivative, summed */
         for (size_t i = 0; i < count; i++) {
-            moved[i] = det_log((values[i] - least) / scale + offsets[k]);
-            sum += moved[i];
+            moved[i] = det_log(values[i] + offsets[k]);
+            slopes -= moved[i];
         }
-        mean_and_variance(moved, count, &mean, &variance);
-        double fit = -0.5 * (double)count * det_log(variance) - sum;
+        double fit = normal_fit(moved, count) + slopes;
         if (fit > best_fit) {
             best_fit = fit;
             memcpy(best, moved, count * sizeof *best);

@@ -23,9 +23,13 @@ void scores_release(struct scores *scores);
 /* The k-th least of values (k from 0), which are reordered. */
 double scores_select(double *values, size_t count, size_t k);
 
-/* Replaces values by ones that are nearer to a normal distribution, with mean 0 and variance 1, in
- * the same order: the logarithm of their distance from the least (plus an offset chosen by
- * likelihood) if that fits better than leaving them. Equal values all become 0. */
-void scores_warp(double *values, size_t count, double offset_min);
+/* Both make values fit for a model: mean 0, variance 1, in the same order. Equal ones become 0.
+ *
+ * scores_tame leaves them as they are but for those far above the median (failures among them),
+ * which are brought nearer: what depends on parameters one by one then still does. scores_zoom
+ * takes the logarithm of their distance from the least, plus an offset chosen by likelihood, if
+ * that makes them more nearly normal: differences among the best then count for more. */
+void scores_tame(double *values, size_t count);
+void scores_zoom(double *values, size_t count);
 
 #endif

@@ -40,7 +40,8 @@ static uint32_t choose_levels(const struct search *search, const struct search_o
         return LEVELS_DEFAULT;
     }
     uint32_t levels = 2;
-    while (levels < LEVELS_MAX && domain_rank_count(&search->space, levels + 1) <= options->trials) {
+    while (levels < LEVELS_MAX &&
+           domain_rank_count(&search->space, levels + 1) <= options->trials) {
         levels++;
     }
     return levels;
@@ -137,8 +138,7 @@ bool search_is_open(const struct search *search, const double *point)
             return false;
         }
     }
-    bool once = search->rank_count != UINT64_MAX || space->discrete;
-    return !once || search->repeats || !visited_has(search, point);
+    return search->repeats || !visited_has(search, point);
 }
 
 bool search_draw_open(const struct search *search, struct rng *rng, size_t tries, double *point)
@@ -158,8 +158,8 @@ bool search_draw_open(const struct search *search, struct rng *rng, size_t tries
 void search_sobol_point(const struct search *search, uint64_t index, struct rng *rng, double *point)
 {
     for (size_t i = 0; i < search->space.count; i++) {
-        point[i] = domain_at_unit(&search->space.dims[i],
-                                 sobol_at(search->sobol, search->seed, index, i));
+        point[i] =
+            domain_at_unit(&search->space.dims[i], sobol_at(search->sobol, search->seed, index, i));
     }
     search_settle(search, point, rng);
 }
@@ -190,7 +190,8 @@ static bool propose(struct search *search, double *point)
     return false;
 }
 
-/* A point in the end: what the algorithm proposes, else a random one, else the next that is left. */
+/* A point in the end: what the algorithm proposes, else a random one, else the next that is left.
+ */
 static enum err_code find_point(struct search *search, double *point, struct err *err)
 {
     if (propose(search, point)) {
@@ -202,15 +203,14 @@ static enum err_code find_point(struct search *search, double *point, struct err
     if (search->algorithm != SEARCH_GRID && search_draw_open(search, &rng, tries, point)) {
         return ERR_OK;
     }
-    switch (visited_scan(search, point)) {
-    case ERR_OK:
-        return ERR_OK;
-    case ERR_NOT_FOUND:
-        return err_set(err, ERR_NOT_FOUND, "search: all combinations have been suggested");
-    default:
-        return err_set(err, ERR_AGAIN,
-                       "search: found no combination that meets the constraints");
+    enum err_code code = visited_scan(search, point);
+    if (code == ERR_NOT_FOUND) {
+        return err_set(err, code, "search: all combinations have been suggested");
     }
+    if (code != ERR_OK) {
+        return err_set(err, code, "search: found no combination that meets the constraints");
+    }
+    return ERR_OK;
 }
 
 enum err_code search_ask(struct search *search, struct search_trial *out, struct err *err)
@@ -267,9 +267,6 @@ enum err_code search_suggested(struct search *search, const struct search_trial 
     search->states[number] = TRIAL_RUNNING;
     VEC_PUSH(search->running, search->running_count, search->running_cap) = (uint32_t)number;
     visited_add(search, number);
-    if (search->cma) {
-        cma_suggested(search, number);
-    }
     return ERR_OK;
 }
 
@@ -350,7 +347,7 @@ enum err_code search_tell(struct search *search, uint64_t number, enum search_st
         gp_told(search, number);
     }
     if (search->cma) {
-        cma_told(search, number);
+        cma_told(search);
     }
     return ERR_OK;
 }

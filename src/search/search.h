@@ -11,9 +11,9 @@
  * what the model expects of them, so that no two are sent to the same place. With several goals
  * each suggestion goes for another trade-off between them (weights drawn anew each time).
  *
- * Where every parameter is discrete no combination is suggested twice until all are (unless
- * `repeats`), whatever the algorithm: then search_ask says ERR_NOT_FOUND. Combinations that differ
- * only in parameters that are absent are the same. Suggestions keep to `allowed`.
+ * No combination is suggested twice (unless `repeats`), whatever the algorithm; where every
+ * parameter is discrete and all have been suggested, search_ask says ERR_NOT_FOUND. Combinations
+ * that differ only in parameters that are absent are the same. Suggestions keep to `allowed`.
  *
  * Pure: no I/O, no clock, no randomness but the seed; one thread owns a search. A suggestion takes
  * at most a few ms with tpe and 20 ms with gp and auto, at any number of trials: models look at a
@@ -89,14 +89,15 @@ enum search_algorithm {
     SEARCH_TPE,    /* density of good trials over density of all: any space, any number of trials */
     SEARCH_GP,     /* Gaussian process with expected improvement: few, costly trials */
     SEARCH_CMA_ES, /* evolution of a normal distribution: many trials, ranges above all */
-    SEARCH_AUTO,   /* gp while trials are few, then tpe; tpe at once where there are many parameters */
+    SEARCH_AUTO,   /* gp while trials are few, then tpe; tpe at once where there are many parameters
+                    */
 };
 
 struct search_options {
     const struct search_param *params; /* copied */
     size_t param_count;
-    const size_t *order;        /* with `present`: the order in which to ask it, parents first; NULL:
-                                   as listed */
+    const size_t *order; /* with `present`: the order in which to ask it, parents first; NULL:
+                            as listed */
     search_present_fn *present; /* may be NULL; asked besides `when` */
     search_allowed_fn *allowed; /* may be NULL */
     void *arg;                  /* of both; must outlive the search */
@@ -106,8 +107,8 @@ struct search_options {
     uint64_t seed;
     uint64_t trials;   /* how many are planned, 0 if unknown: a hint */
     uint32_t parallel; /* how many at a time, 0 if unknown: a hint */
-    uint32_t levels;   /* SEARCH_GRID: values of each continuous parameter; 0: as the budget allows */
-    bool repeats;      /* a combination may be suggested again */
+    uint32_t levels; /* SEARCH_GRID: values of each continuous parameter; 0: as the budget allows */
+    bool repeats;    /* a combination may be suggested again */
 };
 
 struct search_trial {
@@ -137,7 +138,8 @@ void search_destroy(struct search *search);
 MUST_USE enum err_code search_ask(struct search *search, struct search_trial *out, struct err *err);
 
 /* Makes a logged suggestion, or a trial of an earlier search (warm start), what search_ask would
- * have made it. ERR_STALE: not the next number. ERR_INVALID: values outside the space. ERR_QUOTA. */
+ * have made it. ERR_STALE: not the next number. ERR_INVALID: values outside the space. ERR_QUOTA.
+ */
 MUST_USE enum err_code search_suggested(struct search *search, const struct search_trial *trial,
                                         struct err *err);
 

@@ -7,9 +7,9 @@
 #ifndef SEARCH_SEARCH_STATE_H
 #define SEARCH_SEARCH_STATE_H
 
+#include "search/domain.h"
 #include "search/search.h"
 #include "search/sobol.h"
-#include "search/domain.h"
 
 enum trial_state { TRIAL_RUNNING, TRIAL_FINISHED, TRIAL_FAILED, TRIAL_PRUNED, TRIAL_GONE };
 
@@ -46,7 +46,7 @@ struct search {
     uint64_t pruned_count;
     uint64_t gone_count;
 
-    uint32_t *visited; /* open addressing: trial + 1, or 0 */
+    uint32_t *visited;   /* open addressing: trial + 1, or 0 */
     size_t visited_size; /* a power of two */
     size_t visited_count;
     uint64_t cursor; /* ranks (permuted) before it are visited or not allowed */
@@ -69,7 +69,7 @@ struct rng search_stream(const struct search *search, uint64_t purpose);
  * their cell, NaN where absent). Coordinates that are NaN but turn out to be present are drawn. */
 void search_settle(const struct search *search, double *point, struct rng *rng);
 
-/* May this settled point be suggested: allowed, and not suggested before if that matters? */
+/* May this settled point be suggested: allowed, and not suggested before (unless `repeats`)? */
 bool search_is_open(const struct search *search, const double *point);
 
 /* A random open point within `tries`; false if there was none. */
@@ -93,8 +93,7 @@ bool cma_ask(const struct search *search, double *point);
 
 /* What they remember beyond the trials; called after the trial is recorded. */
 void gp_told(struct search *search, size_t trial);
-void cma_suggested(struct search *search, size_t trial);
-void cma_told(struct search *search, size_t trial);
+void cma_told(struct search *search);
 struct gp_state *gp_create(const struct search *search);
 void gp_destroy(struct gp_state *gp);
 struct cma_state *cma_create(const struct search *search);

@@ -46,9 +46,9 @@ static uint32_t next_primitive(uint32_t polynomial, unsigned *degree)
  * hash. Number i (from 0) must be odd and below 2^(i+1). */
 static uint32_t first_number(size_t dim, unsigned i)
 {
-    static const uint8_t chosen[][5] = {{1},          {1, 3},          {1, 3, 1},
-                                        {1, 1, 1},    {1, 1, 3, 3},    {1, 3, 5, 13},
-                                        {1, 1, 5, 5, 17}, {1, 1, 5, 5, 5}, {1, 1, 7, 11, 19}};
+    static const uint8_t chosen[][5] = {
+        {1},           {1, 3},           {1, 3, 1},       {1, 1, 1},        {1, 1, 3, 3},
+        {1, 3, 5, 13}, {1, 1, 5, 5, 17}, {1, 1, 5, 5, 5}, {1, 1, 7, 11, 19}};
     if (dim - 1 < sizeof chosen / sizeof chosen[0]) {
         return chosen[dim - 1][i];
     }
@@ -57,7 +57,7 @@ static uint32_t first_number(size_t dim, unsigned i)
 
 static void fill(uint32_t directions[SOBOL_BITS], size_t dim, uint32_t polynomial, unsigned degree)
 {
-    uint32_t numbers[SOBOL_BITS];
+    uint32_t numbers[SOBOL_BITS] = {0};
     for (unsigned i = 0; i < SOBOL_BITS; i++) {
         if (i < degree) {
             numbers[i] = first_number(dim, i);

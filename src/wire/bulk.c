@@ -1,6 +1,7 @@
 #include "wire/bulk.h"
 
 #include "base/sha256.h"
+#include "wire/socket.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +11,6 @@ enum {
     FILE_BYTES_LOG2_MAX = 50, /* a file of a petabyte is a mistake */
     SEAL_BYTES = 64,          /* what CURVE adds to a frame */
     HANDSHAKE_MS = 10 * 1000,
-    BACKLOG = 1024,
     RECEIVE_QUEUE_MAX = 40, /* pieces: a little more than the credit */
     SEND_QUEUE_MAX = 400,   /* many small answers, or the credit's pieces */
 };
@@ -234,21 +234,6 @@ void bulk_free_from_depot(Drover__FromDepot *message)
 
 /* --- sockets --------------------------------------------------------------------------------- */
 
-static enum err_code socket_error(struct err *err, const char *what)
-{
-    int why = zmq_errno();
-    switch (why) {
-    case EAGAIN:
-        return err_set(err, ERR_AGAIN, "%s: not now", what);
-    case EADDRINUSE:
-        return err_set(err, ERR_EXISTS, "%s: the port is taken", what);
-    case ETERM:
-        return err_set(err, ERR_CANCELLED, "%s: the context was terminated", what);
-    default:
-        return err_set(err, ERR_IO, "%s: %s", what, zmq_strerror(why));
-    }
-}
-
 enum err_code bulk_send_to_depot(void *socket, const Drover__ToDepot *message, struct err *err)
 {
     size_t size = drover__to_depot__get_packed_size(message);
@@ -306,17 +291,11 @@ enum err_code bulk_send_from_depot(void *socket, const struct door_sender *to,
     enum err_code code = ERR_OK;
     if (zmq_msg_send(&head, socket, ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0 ||
         zmq_msg_send(&body, socket, ZMQ_DONTWAIT) < 0) {
-        code = zmq_errno() == EHOSTUNREACH ? err_set(err, ERR_NOT_FOUND, "that connection is gone")
-                                           : socket_error(err, "send");
+        code = socket_error(err, "send");
     }
     zmq_msg_close(&head);
     zmq_msg_close(&body);
     return code;
-}
-
-static void set_int(void *socket, int option, int value)
-{
-    CHECK(zmq_setsockopt(socket, option, &value, sizeof value) == 0);
 }
 
 static void set_options(void *zmq_context, void *socket)
@@ -327,57 +306,29 @@ static void set_options(void *zmq_context, void *socket)
         uint64_t second = 2; /* a mask */
         CHECK(zmq_setsockopt(socket, ZMQ_AFFINITY, &second, sizeof second) == 0);
     }
-    set_int(socket, ZMQ_LINGER, 0);
-    set_int(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
-    set_int(socket, ZMQ_HEARTBEAT_IVL, HANDSHAKE_MS);
-    set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 3 * HANDSHAKE_MS);
-    set_int(socket, ZMQ_HEARTBEAT_TTL, 4 * HANDSHAKE_MS);
-    set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
-    set_int(socket, ZMQ_SNDHWM, SEND_QUEUE_MAX);
-    set_int(socket, ZMQ_RCVHWM, RECEIVE_QUEUE_MAX);
-    set_int(socket, ZMQ_BACKLOG, BACKLOG);
-    set_int(socket, ZMQ_ROUTER_MANDATORY, 1);
-    set_int(socket, ZMQ_CURVE_SERVER, 1);
-}
-
-static uint16_t bound_port(void *socket)
-{
-    char endpoint[512];
-    size_t size = sizeof endpoint;
-    CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &size) == 0);
-    const char *colon = strrchr(endpoint, ':');
-    CHECK(colon);
-    return (uint16_t)strtoul(colon + 1, NULL, 10);
+    socket_set_int(socket, ZMQ_LINGER, 0);
+    socket_set_int(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
+    socket_set_int(socket, ZMQ_HEARTBEAT_IVL, HANDSHAKE_MS);
+    socket_set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 3 * HANDSHAKE_MS);
+    socket_set_int(socket, ZMQ_HEARTBEAT_TTL, 4 * HANDSHAKE_MS);
+    socket_set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
+    socket_set_int(socket, ZMQ_SNDHWM, SEND_QUEUE_MAX);
+    socket_set_int(socket, ZMQ_RCVHWM, RECEIVE_QUEUE_MAX);
 }
 
 enum err_code bulk_bind(void *zmq_context, const char *host, uint16_t *port,
                         const struct door_keys *keys, void **socket, struct err *err)
 {
-    bool is_any = host[0] == '\0' || strcmp(host, "*") == 0;
-    bool is_ipv6 = strchr(host, ':') != NULL;
-    char endpoint[320];
-    char port_text[16] = "*";
-    if (*port > 0) {
-        snprintf(port_text, sizeof port_text, "%u", (unsigned)*port);
-    }
-    snprintf(endpoint, sizeof endpoint, "tcp://%s%.255s%s:%s", is_ipv6 && host[0] != '[' ? "[" : "",
-             is_any ? "*" : host, is_ipv6 && host[0] != '[' ? "]" : "", port_text);
     void *made = zmq_socket(zmq_context, ZMQ_ROUTER);
     if (!made) {
         return socket_error(err, "listen");
     }
     set_options(zmq_context, made);
-    CHECK(zmq_setsockopt(made, ZMQ_ZAP_DOMAIN, "drover", strlen("drover")) == 0);
-    set_int(made, ZMQ_IPV6, is_any || is_ipv6);
-    if (zmq_setsockopt(made, ZMQ_CURVE_SECRETKEY, keys->secret_key, DOOR_KEY_CHARS + 1) != 0 ||
-        zmq_bind(made, endpoint) != 0) {
-        char what[336];
-        snprintf(what, sizeof what, "listen on %s", endpoint);
-        enum err_code code = socket_error(err, what);
+    enum err_code code = socket_bind(made, host, port, keys, err);
+    if (code != ERR_OK) {
         zmq_close(made);
         return code;
     }
-    *port = bound_port(made);
     *socket = made;
     return ERR_OK;
 }

@@ -1,6 +1,7 @@
 #include "wire/door.h"
 
 #include "base/mem.h"
+#include "wire/socket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +21,6 @@ enum {
     CONNECT_TIMEOUT_MS = 5 * 1000, /* a SYN that nobody answers */
     RECONNECT_MS = 100,            /* doubled, with jitter, up to */
     RECONNECT_MAX_MS = 2 * 1000,
-    BACKLOG = 1024, /* hundreds of nodes may connect in the same instant */
     /* Messages waiting for one connection. The master reads all the time: what a peer sends faster
      * than that waits at the peer's end. */
     SEND_QUEUE_MAX = 1000,
@@ -32,28 +32,6 @@ struct door_frame {
     zmq_msg_t body;
 };
 
-static enum err_code socket_error(struct err *err, const char *what)
-{
-    int why = zmq_errno();
-    if (why == EAGAIN) {
-        return err_set(err, ERR_AGAIN, "%s: not now", what);
-    }
-    if (why == EHOSTUNREACH) {
-        return err_set(err, ERR_NOT_FOUND, "%s: that connection is gone", what);
-    }
-    if (why == EADDRINUSE) {
-        return err_set(err, ERR_EXISTS, "%s: the port is taken", what);
-    }
-    enum err_code code = why == ETERM ? ERR_CANCELLED : ERR_IO;
-    return err_set(err, code, "%s: %s", what, zmq_strerror(why));
-}
-
-/* Options that this libzmq must know, with values that it must accept. */
-static void set_int(void *socket, int option, int value)
-{
-    CHECK(zmq_setsockopt(socket, option, &value, sizeof value) == 0);
-}
-
 static void set_key(void *socket, int option, const char *key)
 {
     CHECK(strlen(key) == DOOR_KEY_CHARS);
@@ -64,109 +42,62 @@ static void set_common(void *socket)
 {
     int64_t size_max = WIRE_MESSAGE_BYTES_MAX + SEAL_BYTES;
     CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &size_max, sizeof size_max) == 0);
-    set_int(socket, ZMQ_LINGER, 0);
-    set_int(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
-    set_int(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS);
-    set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS);
-    set_int(socket, ZMQ_HEARTBEAT_TTL, HEARTBEAT_MS + HEARTBEAT_TIMEOUT_MS);
-    set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
-    set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30);
-    set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, 10);
-    set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, 3);
-    set_int(socket, ZMQ_SNDHWM, SEND_QUEUE_MAX);
-    set_int(socket, ZMQ_RCVHWM, RECEIVE_QUEUE_MAX);
-}
-
-static bool key_is_valid(const char *key)
-{
-    uint8_t bytes[32];
-    bool good = strlen(key) == DOOR_KEY_CHARS && zmq_z85_decode(bytes, key);
-    explicit_bzero(bytes, sizeof bytes);
-    return good;
-}
-
-static uint16_t bound_port(void *socket)
-{
-    char endpoint[512];
-    size_t size = sizeof endpoint;
-    CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &size) == 0);
-    const char *colon = strrchr(endpoint, ':');
-    CHECK(colon);
-    unsigned long port = strtoul(colon + 1, NULL, 10);
-    CHECK(port > 0 && port <= UINT16_MAX);
-    return (uint16_t)port;
-}
-
-static void add_endpoint(char *out, size_t out_size, const char *host, const char *port)
-{
-    bool in_brackets = strchr(host, ':') && host[0] != '[';
-    snprintf(out, out_size, "tcp://%s%s%s:%s", in_brackets ? "[" : "", host, in_brackets ? "]" : "",
-             port);
+    socket_set_int(socket, ZMQ_LINGER, 0);
+    socket_set_int(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
+    socket_set_int(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS);
+    socket_set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS);
+    socket_set_int(socket, ZMQ_HEARTBEAT_TTL, HEARTBEAT_MS + HEARTBEAT_TIMEOUT_MS);
+    socket_set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
+    socket_set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30);
+    socket_set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, 10);
+    socket_set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, 3);
+    socket_set_int(socket, ZMQ_SNDHWM, SEND_QUEUE_MAX);
+    socket_set_int(socket, ZMQ_RCVHWM, RECEIVE_QUEUE_MAX);
 }
 
 enum err_code door_bind(void *zmq_context, const char *host, uint16_t *port,
                         const struct door_keys *keys, void **socket, struct err *err)
 {
-    bool is_any = host[0] == '\0' || strcmp(host, "*") == 0;
-    char port_text[16];
-    char endpoint[320];
-    snprintf(port_text, sizeof port_text, "%u", (unsigned)*port);
-    add_endpoint(endpoint, sizeof endpoint, is_any ? "*" : host, *port ? port_text : "*");
-    if (strlen(host) > 255 || !key_is_valid(keys->secret_key)) {
-        return err_set(err, ERR_INVALID, "listen: no such host, or no keys");
-    }
     void *made = zmq_socket(zmq_context, ZMQ_ROUTER);
     if (!made) {
         return socket_error(err, "listen");
     }
     set_common(made);
-    set_int(made, ZMQ_BACKLOG, BACKLOG);
-    set_int(made, ZMQ_ROUTER_MANDATORY, 1);
-    set_int(made, ZMQ_CURVE_SERVER, 1);
-    set_key(made, ZMQ_CURVE_SECRETKEY, keys->secret_key);
-    /* Without a gatekeeper libzmq lets everybody in, but vouches for nobody: door_receive drops
-     * what they say. */
-    CHECK(zmq_setsockopt(made, ZMQ_ZAP_DOMAIN, "drover", strlen("drover")) == 0);
-    /* "*" is both kinds of address where there is IPv6, and 0.0.0.0 where there is not. */
-    set_int(made, ZMQ_IPV6, is_any || strchr(host, ':') != NULL);
-    if (zmq_bind(made, endpoint) != 0) {
-        char what[336];
-        snprintf(what, sizeof what, "listen on %s", endpoint);
-        enum err_code code = socket_error(err, what);
+    enum err_code code = socket_bind(made, host, port, keys, err);
+    if (code != ERR_OK) {
         zmq_close(made);
         return code;
     }
-    *port = bound_port(made);
     *socket = made;
     return ERR_OK;
 }
 
-enum err_code door_connect(void *zmq_context, const char *host, uint16_t port,
-                           const char *server_key, const struct door_keys *keys, void **socket,
-                           struct err *err)
+enum err_code door_connect(void *zmq_context, const struct door_address *to,
+                           const struct door_keys *keys, void **socket, struct err *err)
 {
-    if (strlen(host) == 0 || strlen(host) > 255 || port == 0 || !key_is_valid(server_key) ||
-        !key_is_valid(keys->public_key) || !key_is_valid(keys->secret_key)) {
+    if (strlen(to->host) == 0 || strlen(to->host) > 255 || to->port == 0 ||
+        !socket_key_is_valid(to->server_key) || !socket_key_is_valid(keys->public_key) ||
+        !socket_key_is_valid(keys->secret_key)) {
         return err_set(err, ERR_INVALID, "connect: no such host or port, or no keys");
     }
     char port_text[16];
     char endpoint[320];
-    snprintf(port_text, sizeof port_text, "%u", (unsigned)port);
-    add_endpoint(endpoint, sizeof endpoint, host, port_text);
+    snprintf(port_text, sizeof port_text, "%u", (unsigned)to->port);
+    socket_endpoint(endpoint, sizeof endpoint, to->host, port_text);
     void *made = zmq_socket(zmq_context, ZMQ_DEALER);
     if (!made) {
         return socket_error(err, "connect");
     }
     set_common(made);
-    set_int(made, ZMQ_RECONNECT_IVL, RECONNECT_MS);
-    set_int(made, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS);
-    set_int(made, ZMQ_CONNECT_TIMEOUT, CONNECT_TIMEOUT_MS);
-    set_key(made, ZMQ_CURVE_SERVERKEY, server_key);
+    socket_set_int(made, ZMQ_RECONNECT_IVL, RECONNECT_MS);
+    socket_set_int(made, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS);
+    socket_set_int(made, ZMQ_CONNECT_TIMEOUT, CONNECT_TIMEOUT_MS);
+    set_key(made, ZMQ_CURVE_SERVERKEY, to->server_key);
     set_key(made, ZMQ_CURVE_PUBLICKEY, keys->public_key);
     set_key(made, ZMQ_CURVE_SECRETKEY, keys->secret_key);
     /* libzmq tries one address of a name only, and with this set an IPv6 one where there is one,
      * which "localhost" and many machines have and the master does not listen on. */
-    set_int(made, ZMQ_IPV6, strchr(host, ':') != NULL);
+    socket_set_int(made, ZMQ_IPV6, strchr(to->host, ':') != NULL);
     if (zmq_connect(made, endpoint) != 0) {
         char what[336];
         snprintf(what, sizeof what, "connect to %s", endpoint);

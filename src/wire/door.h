@@ -93,11 +93,16 @@ MUST_USE enum err_code door_send_to_node(void *socket, const uint8_t *route, siz
 
 /* --- the node's end: a DEALER ----------------------------------------------------------------- */
 
+struct door_address {
+    const char *host;
+    uint16_t port;
+    const char *server_key; /* Z85 */
+};
+
 /* Connects (in the background; reconnects by itself, quickly at first). No linger. A name is looked
  * up as IPv4: whoever wants IPv6 gives the address. ERR_INVALID: no such host can be, or the keys
  * are none. */
-MUST_USE enum err_code door_connect(void *zmq_context, const char *host, uint16_t port,
-                                    const char *server_key, const struct door_keys *keys,
-                                    void **socket, struct err *err);
+MUST_USE enum err_code door_connect(void *zmq_context, const struct door_address *to,
+                                    const struct door_keys *keys, void **socket, struct err *err);
 
 #endif

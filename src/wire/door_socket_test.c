@@ -68,8 +68,8 @@ static void *visitor_open(struct house *house, const struct door_keys *keys)
 {
     void *socket = NULL;
     struct err err = {0};
-    if (door_connect(house->context, "127.0.0.1", house->port, house->keys.public_key, keys,
-                     &socket, &err)) {
+    struct door_address to = {"127.0.0.1", house->port, house->keys.public_key};
+    if (door_connect(house->context, &to, keys, &socket, &err)) {
         fail_msg("%s", err.text);
     }
     return socket;
@@ -175,9 +175,8 @@ static void a_wrong_server_key_gets_nothing(void **state)
     struct door_keys keys = new_keys();
     struct door_keys other = new_keys();
     void *lost = NULL;
-    assert_int_equal(
-        door_connect(house.context, "127.0.0.1", house.port, other.public_key, &keys, &lost, NULL),
-        ERR_OK);
+    struct door_address to = {"127.0.0.1", house.port, other.public_key};
+    assert_int_equal(door_connect(house.context, &to, &keys, &lost, NULL), ERR_OK);
     say(lost, "psst");
     assert_int_equal(house_receive(&house, SILENCE_MS), ERR_AGAIN);
     expect_silence(lost);
@@ -364,11 +363,10 @@ static void a_taken_port_is_said_to_be_taken(void **state)
     assert_int_equal(door_bind(house.context, "*", &port, &house.keys, &router, &err), ERR_OK);
     zmq_close(router);
     struct door_keys none = {0};
-    assert_int_equal(door_connect(house.context, "h", 1, "short", &house.keys, &router, &err),
-                     ERR_INVALID);
-    assert_int_equal(
-        door_connect(house.context, "h", 1, house.keys.public_key, &none, &router, &err),
-        ERR_INVALID);
+    struct door_address to = {"h", 1, "short"};
+    assert_int_equal(door_connect(house.context, &to, &house.keys, &router, &err), ERR_INVALID);
+    to.server_key = house.keys.public_key;
+    assert_int_equal(door_connect(house.context, &to, &none, &router, &err), ERR_INVALID);
     house_close(&house);
 }
 
@@ -523,9 +521,8 @@ static void a_replayed_conversation_is_not_heard_again(void **state)
 
     struct door_keys keys = new_keys();
     void *visitor = NULL;
-    assert_int_equal(door_connect(house.context, "127.0.0.1", ntohs(address.sin_port),
-                                  house.keys.public_key, &keys, &visitor, NULL),
-                     ERR_OK);
+    struct door_address to = {"127.0.0.1", ntohs(address.sin_port), house.keys.public_key};
+    assert_int_equal(door_connect(house.context, &to, &keys, &visitor, NULL), ERR_OK);
     say(visitor, "pay me");
     expect_said(&house, "pay me", keys.public_key);
     zmq_close(visitor);

@@ -31,21 +31,12 @@ static bool host_address_is_valid(const char *host)
     return inet_pton(AF_INET6, address, &bytes) == 1;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* text is 2 * KEY_BYTES hex digits. */
 static bool hex_decode(const char *text, uint8_t out[KEY_BYTES])
 {
     for (size_t i = 0; i < KEY_BYTES; i++) {
-        int high = hex_digit(text[2 * i]);
-        int low = high < 0 ? -1 : hex_digit(text[2 * i + 1]);
+        int high = str_hex_digit(text[2 * i]);
+        int low = high < 0 ? -1 : str_hex_digit(text[2 * i + 1]);
         if (low < 0) {
             return false;
         }
@@ -118,7 +109,7 @@ static enum err_code parse_parameter(const char **at, struct door_url *out, stru
     }
     size_t name_size = strlen(name) + 1;
     uint8_t bytes[KEY_BYTES];
-    if (size != name_size + 2 * KEY_BYTES || !hex_decode(from + name_size, bytes)) {
+    if (size != name_size + DOOR_SECRET_CHARS || !hex_decode(from + name_size, bytes)) {
         return err_set(err, ERR_INVALID, "join URL: %s is not %d hex digits", name, 2 * KEY_BYTES);
     }
     if (is_key) {
