@@ -33,6 +33,7 @@ struct hunt {
     struct hunt_flow *home;
     uint32_t number; /* of the experiment */
     const struct experiment *experiment;
+    char *title;              /* for people: its name, on a server with the workflow's */
     struct ledger_book *book; /* the flow's */
     struct search *search;
     struct asha *asha;     /* or NULL */
