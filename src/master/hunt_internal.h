@@ -128,6 +128,8 @@ void hunt_finish_leg(struct hunt_leg *leg, enum trials_state state, const char *
 /* --- hunt_watch.c --- */
 
 struct early *hunt_make_early(const struct hunt *hunt);
+/* One that shows the early rule, if there is one, what it reads. */
+struct gauge *hunt_make_gauge(struct hunt_leg *leg);
 /* Looks at the logs of running trials and marks those that should stop. */
 void hunt_watch(struct hunt *hunt);
 

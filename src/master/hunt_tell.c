@@ -172,7 +172,7 @@ static bool read_tasks(struct hunt_leg *leg)
     const char *folder = hunt->home->flow->folder;
     int64_t now_ms = server_now_ms(hunt->server);
     if (!leg->gauge) {
-        leg->gauge = gauge_create(hunt->experiment, NULL);
+        leg->gauge = hunt_make_gauge(leg);
     }
     for (; leg->member < hunt->experiment->gang; leg->member++) {
         uint64_t task = hunt_task(hunt, leg->leg) + leg->member;
