@@ -12,7 +12,7 @@
 #ifndef CLI_TRIAL_SET_H
 #define CLI_TRIAL_SET_H
 
-#include "cli/jread.h"
+#include "base/jread.h"
 
 #include <stdbool.h>
 #include <stddef.h>

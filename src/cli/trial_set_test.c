@@ -255,20 +255,19 @@ static void test_columns_are_numbers_or_words_in_their_order(void **state)
     struct sample sample;
     struct arena arena = {0};
     struct trial_columns columns;
-    sample_read(&sample,
-                "{\"experiments\":[" ONE
-                "],\"trials\":[" TRIAL("2", "failed", "[null]",
-                                       "{\"lr\":0.1,\"act\":\"relu\",\"x\":\"10\",\"one\":1,\"n\":"
-                                       "5}") "," TRIAL("0", "succeeded", "[1]",
-                                                       "{\"lr\":0.2,\"act\":\"tanh\",\"x\":\"9\","
-                                                       "\"one\":1,\"n\":7}") "," TRIAL("1",
-                                                                                       "running",
-                                                                                       "[]",
-                                                                                       "{\"lr\":0."
-                                                                                       "3}") "," TRIAL("3",
-                                                                                                       "succeeded",
-                                                                                                       "[2]",
-                                                                                                       "{\"lr\":0.4,\"act\":\"relu\",\"one\":1,\"n\":6}") "]}");
+    sample_read(
+        &sample,
+        "{\"experiments\":[" ONE "],\"trials\":[" TRIAL(
+            "2", "failed", "[null]",
+            "{\"lr\":0.1,\"act\":\"relu\",\"x\":\"10\",\"one\":1,\"n\":"
+            "5}") "," TRIAL("0", "succeeded", "[1]",
+                            "{\"lr\":0.2,\"act\":\"tanh\",\"x\":\"9\","
+                            "\"one\":1,\"n\":7}") "," TRIAL("1", "running", "[]",
+                                                            "{\"lr\":0."
+                                                            "3}") "," TRIAL("3", "succeeded", "[2]",
+                                                                            "{\"lr\":0.4,\"act\":"
+                                                                            "\"relu\",\"one\":1,"
+                                                                            "\"n\":6}") "]}");
     trial_columns_make(&sample.set.searches[0], 0, &arena, &columns);
     const struct trial_table *table = &columns.table;
     assert_int_equal(table->trial_count, 3);
@@ -317,7 +316,7 @@ static void test_importance_is_given_by_the_columns_of_the_search(void **state)
     assert_string_equal(search->columns[3].name, "z");
     assert_true(found.main[3] > 0.8);
     assert_true(found.main[0] < 0.1);
-    trial_show_importance(&out, search, &found);
+    trial_show_importance(&out, search, 0, &found);
     assert_non_null(strstr(str_text(&out), "fANOVA"));
     assert_non_null(strstr(str_text(&out), "\n  z "));
     sample_release(&sample);

@@ -310,7 +310,7 @@ static void add_pair_name(struct str *out, const struct trial_search *search,
     }
 }
 
-void trial_show_importance(struct str *out, const struct trial_search *search,
+void trial_show_importance(struct str *out, const struct trial_search *search, size_t goal,
                            const struct importance *found)
 {
     struct importance_pair mains[IMPORTANCE_PARAMS_MAX];
@@ -332,7 +332,7 @@ void trial_show_importance(struct str *out, const struct trial_search *search,
         }
         if (!drawing) {
             str_add(out, "share of the variation of ");
-            jread_add_clean(out, search->metrics[0]);
+            jread_add_clean(out, search->metrics[goal]);
             str_addf(out, " that each parameter explains (fANOVA: a random forest on %zu trials)\n",
                      found->used);
         }
@@ -345,7 +345,7 @@ void trial_show_importance(struct str *out, const struct trial_search *search,
              found->fit < IMPORTANCE_FIT_MIN ? ": too little to conclude anything" : "");
 }
 
-void trial_show_importance_json(struct str *out, const struct trial_search *search,
+void trial_show_importance_json(struct str *out, const struct trial_search *search, size_t goal,
                                 const struct importance *found)
 {
     struct importance_pair mains[IMPORTANCE_PARAMS_MAX];
@@ -353,7 +353,7 @@ void trial_show_importance_json(struct str *out, const struct trial_search *sear
     struct json json = {.out = out};
     json_object(&json);
     json_key(&json, "experiment"), json_text(&json, search->experiment);
-    json_key(&json, "metric"), json_text(&json, search->metrics[0]);
+    json_key(&json, "metric"), json_text(&json, search->metrics[goal]);
     json_key(&json, "method"), json_text(&json, "fanova");
     json_key(&json, "trials"), json_u64(&json, found->used);
     json_key(&json, "fit"), json_double(&json, found->fit);

@@ -26,10 +26,10 @@ void trial_show_csv_field(struct str *out, const char *text);
 void trial_show_json(struct str *out, const struct trial_search *search, size_t limit);
 
 /* Shares of the variance as bars of text, and what they are worth. */
-void trial_show_importance(struct str *out, const struct trial_search *search,
+void trial_show_importance(struct str *out, const struct trial_search *search, size_t goal,
                            const struct importance *found);
 /* The same as one object: experiment, metric, method, trials, fit, parameters[], pairs[], rest. */
-void trial_show_importance_json(struct str *out, const struct trial_search *search,
+void trial_show_importance_json(struct str *out, const struct trial_search *search, size_t goal,
                                 const struct importance *found);
 
 /* A value for people: "0.98127", "1.2e-05"; "-" for none. */
