@@ -47,23 +47,23 @@ static struct book_trial *find_or_add(struct book_search *search, uint64_t trial
     return &search->trials[place];
 }
 
-static void take_search(struct book *book, struct book_search *search,
+static void take_search(struct arena *arena, struct book_search *search,
                         const struct trials_line *line)
 {
     snprintf(search->algorithm, sizeof search->algorithm, "%s", line->algorithm);
     snprintf(search->chosen, sizeof search->chosen, "%s", line->chosen);
-    search->why = arena_strdup(&book->arena, line->why);
+    search->why = arena_strdup(arena, line->why);
     search->seed = line->seed;
     search->begun = true;
 }
 
-static void take_suggested(struct book *book, struct book_search *search,
+static void take_suggested(struct arena *arena, struct book_search *search,
                            const struct trials_line *line)
 {
     struct book_trial *trial = find_or_add(search, line->trial);
     if (!trial->point) {
-        trial->params = arena_strdup(&book->arena, line->params);
-        trial->point = arena_strdup(&book->arena, line->point);
+        trial->params = arena_strdup(arena, line->params);
+        trial->point = arena_strdup(arena, line->point);
         trial->suggested_ms = line->at_ms;
     }
     trial->task = line->task;
@@ -73,7 +73,7 @@ static void take_suggested(struct book *book, struct book_search *search,
     trial->ended = false;
 }
 
-static char *metrics_json(struct book *book, const struct trials_line *line)
+static char *metrics_json(struct arena *arena, const struct trials_line *line)
 {
     AUTO_STR struct str text = {0};
     struct json json = {.out = &text};
@@ -83,10 +83,10 @@ static char *metrics_json(struct book *book, const struct trials_line *line)
         json_double(&json, line->metrics[i].value);
     }
     json_end(&json);
-    return arena_strndup(&book->arena, str_text(&text), text.size);
+    return arena_strndup(arena, str_text(&text), text.size);
 }
 
-static enum err_code take_result(struct book *book, struct book_search *search,
+static enum err_code take_result(struct arena *arena, struct book_search *search,
                                  const struct trials_line *line, struct err *err)
 {
     if (!book_find(search, line->trial)) {
@@ -100,39 +100,43 @@ static enum err_code take_result(struct book *book, struct book_search *search,
     trial->result_task = line->task;
     trial->value_count = line->value_count;
     memcpy(trial->values, line->values, sizeof trial->values);
-    trial->metrics = metrics_json(book, line);
-    trial->reason = line->reason ? arena_strdup(&book->arena, line->reason) : NULL;
+    trial->metrics = metrics_json(arena, line);
+    trial->reason = line->reason ? arena_strdup(arena, line->reason) : NULL;
     trial->has_step = line->has_step;
     trial->step = line->step;
     trial->finished_ms = line->at_ms;
     return ERR_OK;
 }
 
-static enum err_code take(void *owner, const struct trials_line *line, struct err *err)
+enum err_code book_take(struct arena *arena, struct book_search *search,
+                        const struct trials_line *line, struct err *err)
 {
-    struct book *book = owner;
-    struct book_search *search = NULL;
-    for (size_t e = 0; e < book->recipe->experiment_count && !search; e++) {
-        bool is_it = strcmp(book->recipe->experiments[e].name, line->experiment) == 0;
-        search = is_it && book->recipe->experiments[e].search ? &book->searches[e] : NULL;
-    }
-    if (!search) {
-        return err_set(err, ERR_CORRUPT, "the recipe has no search '%.64s'", line->experiment);
-    }
     switch (line->kind) {
     case TRIALS_SEARCH:
-        take_search(book, search, line);
+        take_search(arena, search, line);
         break;
     case TRIALS_SUGGESTED:
-        take_suggested(book, search, line);
+        take_suggested(arena, search, line);
         break;
     case TRIALS_RESULT:
-        return take_result(book, search, line, err);
+        return take_result(arena, search, line, err);
     case TRIALS_STOP:
-        search->closed = arena_strdup(&book->arena, line->why);
+        search->closed = arena_strdup(arena, line->why);
         break;
     }
     return ERR_OK;
+}
+
+static enum err_code take(void *owner, const struct trials_line *line, struct err *err)
+{
+    struct book *book = owner;
+    for (size_t e = 0; e < book->recipe->experiment_count; e++) {
+        const struct experiment *experiment = &book->recipe->experiments[e];
+        if (experiment->search && strcmp(experiment->name, line->experiment) == 0) {
+            return book_take(&book->arena, &book->searches[e], line, err);
+        }
+    }
+    return err_set(err, ERR_CORRUPT, "the recipe has no search '%.64s'", line->experiment);
 }
 
 enum err_code book_read(struct book *book, const struct recipe *recipe, const char *flow_folder,

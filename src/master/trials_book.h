@@ -1,5 +1,5 @@
-/* trials_book.h - what FLOW/trials.log says of each trial, folded together. Private to
- * trials_*.c. Memory: the text of each trial's parameters and metrics, and about 150 bytes. */
+/* trials_book.h - what FLOW/trials.log says of each trial, folded together. Private to trials_*.c
+ * and warm*.c. Memory: the text of each trial's parameters and metrics, and about 150 bytes. */
 #ifndef MASTER_TRIALS_BOOK_H
 #define MASTER_TRIALS_BOOK_H
 
@@ -53,6 +53,11 @@ struct book {
 MUST_USE enum err_code book_read(struct book *book, const struct recipe *recipe,
                                  const char *flow_folder, struct err *err);
 void book_release(struct book *book);
+
+/* One line of one search. Texts go into the arena; free search->trials. ERR_CORRUPT: it does not
+ * follow from those before. */
+MUST_USE enum err_code book_take(struct arena *arena, struct book_search *search,
+                                 const struct trials_line *line, struct err *err);
 
 /* NULL: there is no such trial. */
 const struct book_trial *book_find(const struct book_search *search, uint64_t trial);
