@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct ledger;
+
 struct flow {
     uint32_t number;
     char *id;     /* "mnist-3": a name for people, unique on its server */
@@ -28,8 +30,8 @@ struct flow {
     uint64_t seed;
     bool ignore_hardware;
     bool no_containers;
-    /* What its searches have made of their tasks: set by whoever runs them, goes into every
-     * plan_context. NULL: it has no search. */
+    struct ledger *ledger; /* what its searches have made of their tasks; NULL: it has none */
+    /* It asked through: goes into every plan_context. */
     plan_given_fn given;
     void *given_owner;
     int64_t created_ms;
