@@ -26,8 +26,9 @@ struct compare {
     struct arena arena;
 };
 
-/* The first entry says what is compared; the others must have it, with the same goal. */
-static int add_entry(struct compare *compare, const struct trial_source *source,
+/* The first entry says what is compared; the others must have it, with the same goal. A run that
+ * was given by its folder is called by it: its id may be that of others. */
+static int add_entry(struct compare *compare, const char *given, const struct trial_source *source,
                      const struct trial_search *search)
 {
     const struct trial_entry *first = compare->entries;
@@ -49,7 +50,7 @@ static int add_entry(struct compare *compare, const struct trial_source *source,
         return cli_error(EXIT_USAGE, "more than %d searches", TRIAL_COMPARE_MAX);
     }
     AUTO_STR struct str name = {0};
-    str_add(&name, source->set.workflow);
+    str_add(&name, strchr(given, '/') ? given : source->set.workflow);
     if (source->set.count > 1) {
         str_addf(&name, "/%s", search->experiment);
     }
@@ -66,7 +67,7 @@ static int gather(struct compare *compare, char **workflows, size_t count)
         struct trial_source *source = &compare->sources[compare->source_count++];
         code = trial_source_open(source, compare->state, workflows[i], compare->experiment);
         for (size_t s = 0; s < source->set.count && code == EXIT_DONE; s++) {
-            code = add_entry(compare, source, &source->set.searches[s]);
+            code = add_entry(compare, workflows[i], source, &source->set.searches[s]);
         }
     }
     return code;

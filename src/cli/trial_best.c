@@ -9,25 +9,48 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void add_script(struct str *out, const char *script)
+/* One command of a script, which others follow, as a part of one line; false: it cannot be. */
+static bool add_part(struct str *out, const char *text, size_t size)
 {
-    size_t guard = strlen(PLAN_LINE_GUARD);
-    while (*script) {
-        if (strncmp(script, PLAN_LINE_GUARD, guard) == 0) {
-            str_add(out, " && "); /* that is what it means */
-            script += guard;
-        } else {
-            str_add_char(out, *script++);
-        }
+    while (size > 0 && strchr(" \t\n", text[size - 1])) {
+        size--;
     }
+    bool good = size > 0 && !memchr(text, '\n', size) && !memchr(text, '#', size) &&
+                !strchr("&;|\\", text[size - 1]);
+    str_add_bytes(out, text, size);
+    return good;
+}
+
+/* A script of several commands, each run if the one before was good, as "a && b". False: it is not
+ * as simple as that. One command alone is as it is. */
+static bool add_script(struct str *out, const char *script)
+{
+    const char *guard = strstr(script, PLAN_LINE_GUARD);
+    if (!guard) {
+        str_add(out, script);
+        while (out->size > 0 && out->text[out->size - 1] == '\n') {
+            out->text[--out->size] = '\0';
+        }
+        return true;
+    }
+    bool good = true;
+    while (good && guard) {
+        good = add_part(out, script, (size_t)(guard - script));
+        str_add(out, " && ");
+        script = guard + strlen(PLAN_LINE_GUARD);
+        guard = strstr(script, PLAN_LINE_GUARD);
+    }
+    return good && add_part(out, script, strlen(script));
 }
 
 void trial_best_command(struct str *out, const struct jnode *command)
 {
     const struct jnode *first = jread_first(command);
-    const struct jnode *second = first ? first->next : NULL;
-    if (command && command->count == 3 && strcmp(second->text, "-c") == 0) {
-        add_script(out, second->next->text);
+    bool is_script = command && command->count == 3 && strcmp(first->text, "/bin/sh") == 0 &&
+                     strcmp(first->next->text, "-c") == 0;
+    AUTO_STR struct str line = {0};
+    if (is_script && add_script(&line, first->next->next->text)) {
+        str_add_bytes(out, str_text(&line), line.size);
         return;
     }
     for (const struct jnode *word = first; word; word = word->next) {

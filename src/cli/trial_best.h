@@ -13,8 +13,8 @@ void trial_best_text(struct str *out, const struct trial_search *search, const s
 void trial_best_json(struct str *out, const struct trial_search *search, const struct trial *trial,
                      const struct jnode *plan);
 
-/* The command as one would type it: of `sh -c SCRIPT` the script, of others the arguments quoted
- * where they need it. */
+/* The command as one would type it: of `/bin/sh -c SCRIPT` the script, where its commands can be
+ * put into one line with &&; otherwise the arguments, quoted where they need it. */
 void trial_best_command(struct str *out, const struct jnode *command);
 
 #endif

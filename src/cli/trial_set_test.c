@@ -4,7 +4,9 @@
 #include "base/csv.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "cli/trial_best.h"
 #include "cli/trial_columns.h"
+#include "cli/trial_compare.h"
 #include "cli/trial_picture.h"
 #include "cli/trial_show.h"
 
@@ -36,7 +38,7 @@ static void sample_release(struct sample *sample)
 }
 
 #define SEARCH(goals, metrics)                                                                     \
-    "{\"experiment\":\"train\",\"algorithm\":\"auto\",\"chosen\":\"gp\",\"why\":\"few trials\","   \
+    "{\"experiment\":\"train\",\"algorithm\":\"auto\",\"chosen\":\"gp\",\"why\":\"auto: gp\","     \
     "\"metrics\":" metrics ",\"goals\":" goals ",\"trials\":40,\"parameters\":["                   \
     "{\"name\":\"lr\",\"kind\":\"log\",\"low\":0.0001,\"high\":1},"                                \
     "{\"name\":\"act\",\"kind\":\"categorical\",\"values\":[\"tanh\",\"relu\"]}]}"
@@ -152,7 +154,7 @@ static void test_the_table_has_what_there_is(void **state)
     trial_show_table(&out, &sample.set.searches[0], SIZE_MAX);
     assert_string_equal(
         str_text(&out),
-        "w-1/train: maximize accuracy; auto chose gp (few trials)\n"
+        "w-1/train: maximize accuracy; auto: gp\n"
         "2 trials of 40, 1 with a value, 0 to come, 1 without one\n"
         "trial  state      accuracy  rung  budget         lr                           act  why\n"
         "    0  succeeded  0.912346     -       -  0.0123457                          relu\n"
@@ -345,6 +347,66 @@ static void test_the_best_line_changes_where_a_better_one_came(void **state)
     sample_release(&sample);
 }
 
+/* --- best and compare --------------------------------------------------------------------------
+ */
+
+static void test_a_command_is_what_one_would_type(void **state)
+{
+    (void)state;
+#define GUARD "\\ncase $? in 0) ;; *) exit ;; esac\\n"
+    static const char *const cases[][2] = {
+        {"[\"/bin/sh\",\"-c\",\"python x.py --a 'b c'\"]", "python x.py --a 'b c'"},
+        {"[\"/bin/sh\",\"-c\",\"a | b\\n\"]", "a | b"},
+        {"[\"/bin/sh\",\"-c\",\"cd x\\n" GUARD "./y" GUARD "z\"]", "cd x && ./y && z"},
+        {"[\"/bin/sh\",\"-c\",\"a # b" GUARD "c\"]",
+         "/bin/sh -c 'a # b\ncase $? in 0) ;; *) exit ;; esac\nc'"},
+        {"[\"bash\",\"-c\",\"a\"]", "bash -c a"},
+        {"[\"a\",\"it's\",\"\",\"$x\"]", "a 'it'\\''s' '' '$x'"},
+        {"[]", ""},
+        {"3", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct jread doc = {0};
+        AUTO_STR struct str out = {0};
+        assert_int_equal(jread_parse(&doc, cases[i][0], strlen(cases[i][0]), NULL), ERR_OK);
+        trial_best_command(&out, doc.root);
+        assert_string_equal(str_text(&out), cases[i][1]);
+        jread_release(&doc);
+    }
+}
+
+static void test_searches_are_compared_after_as_many_trials(void **state)
+{
+    (void)state;
+    struct sample a;
+    struct sample b;
+    struct trial_comparison comparison;
+    AUTO_STR struct str out = {0};
+    sample_read(&a,
+                "{\"id\":\"a\",\"experiments\":[" ONE
+                "],\"trials\":[" TRIAL("0", "succeeded", "[1]", "{}") "," TRIAL(
+                    "1", "succeeded", "[4]", "{}") "," TRIAL("2", "succeeded", "[9]", "{}") "]}");
+    sample_read(&b, "{\"id\":\"b\",\"experiments\":[" ONE
+                    "],\"trials\":[" TRIAL("0", "failed", "[null]", "{}") "," TRIAL(
+                        "1", "succeeded", "[5]", "{}") "," TRIAL("2", "running", "[]", "{}") "]}");
+    const struct trial_entry entries[] = {{"a", &a.set.searches[0], 0},
+                                          {"b", &b.set.searches[0], 0}};
+    trial_compare(entries, 2, &comparison);
+    assert_true(comparison.target == 5);
+    assert_int_equal(comparison.outcomes[0].best_trial, 2);
+    assert_int_equal(comparison.outcomes[0].reached, 3);
+    assert_int_equal(comparison.outcomes[1].best_trial, 1);
+    assert_int_equal(comparison.outcomes[1].reached, 2);
+    assert_true(trial_compare_after(&comparison.outcomes[0], 2) == 4);
+    assert_true(isnan(trial_compare_after(&comparison.outcomes[1], 1)));
+    assert_true(trial_compare_after(&comparison.outcomes[1], 1000) == 5);
+    trial_compare_json(&out, &comparison, (const char *const[]){"a", "b"});
+    assert_non_null(strstr(str_text(&out), "\"reached\":2,\"curve\":[[2,5]]}\n"));
+    assert_non_null(strstr(str_text(&out), "\"curve\":[[1,1],[2,4],[3,9]]}\n"));
+    trial_compare_release(&comparison);
+    sample_release(&a);
+    sample_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +420,8 @@ int main(void)
         cmocka_unit_test(test_columns_are_numbers_or_words_in_their_order),
         cmocka_unit_test(test_importance_is_given_by_the_columns_of_the_search),
         cmocka_unit_test(test_the_best_line_changes_where_a_better_one_came),
+        cmocka_unit_test(test_a_command_is_what_one_would_type),
+        cmocka_unit_test(test_searches_are_compared_after_as_many_trials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,19 +49,9 @@ static void add_goals(struct str *out, const struct trial_search *search)
 
 static void add_algorithm(struct str *out, const struct jnode *node)
 {
-    const char *chosen = jread_text(node, "chosen", "");
     const char *why = jread_text(node, "why", "");
     str_add(out, "; ");
-    jread_add_clean(out, jread_text(node, "algorithm", "?"));
-    if (chosen[0] && strcmp(chosen, jread_text(node, "algorithm", "?")) != 0) {
-        str_add(out, " chose ");
-        jread_add_clean(out, chosen);
-    }
-    if (why[0]) {
-        str_add(out, " (");
-        jread_add_clean(out, why);
-        str_add_char(out, ')');
-    }
+    jread_add_clean(out, why[0] ? why : jread_text(node, "algorithm", "?"));
 }
 
 void trial_show_heading(struct str *out, const struct trial_set *set,
