@@ -46,6 +46,9 @@ static int show_search(const struct best_options *options, struct trial_source *
                          search->experiment);
     }
     for (size_t i = 0; i < search->count && search->trials[i].best && code == EXIT_DONE; i++) {
+        if (i > 0 && !options->as_json) {
+            cli_write(&(struct str){.text = (char[]){"\n"}, .size = 1});
+        }
         code = show_trial(options, source, search, &search->trials[i]);
     }
     return code;

@@ -19,6 +19,11 @@ static const char *metric_of(const struct trial_comparison *comparison)
     return comparison->entries[0].search->metrics[comparison->entries[0].goal];
 }
 
+static const char *algorithm_of(const struct trial_search *search)
+{
+    return jread_text(search->node, "chosen", jread_text(search->node, "algorithm", "?"));
+}
+
 double trial_compare_after(const struct trial_outcome *outcome, uint64_t trials)
 {
     double value = (double)NAN;
@@ -78,6 +83,22 @@ static void choose_columns(struct trial_comparison *comparison)
     }
 }
 
+/* What a picture says: names with their algorithms, as text that the comparison owns. */
+static void make_labels(struct trial_comparison *comparison)
+{
+    AUTO_STR struct str text = {0};
+    str_addf(&text, "Best %s so far, %s", metric_of(comparison),
+             maximizes(comparison) ? "higher is better" : "lower is better");
+    comparison->title = arena_strndup(&comparison->arena, str_text(&text), text.size);
+    for (size_t i = 0; i < comparison->count; i++) {
+        str_clear(&text);
+        str_addf(&text, "%s (%s)", comparison->entries[i].name,
+                 algorithm_of(comparison->entries[i].search));
+        comparison->outcomes[i].label =
+            arena_strndup(&comparison->arena, str_text(&text), text.size);
+    }
+}
+
 void trial_compare(const struct trial_entry *entries, size_t count, struct trial_comparison *out)
 {
     CHECK(count > 0);
@@ -96,6 +117,7 @@ void trial_compare(const struct trial_entry *entries, size_t count, struct trial
         out->outcomes[i].reached = first_reach(&out->outcomes[i], out->target, maximize);
     }
     choose_columns(out);
+    make_labels(out);
 }
 
 void trial_compare_release(struct trial_comparison *comparison)
@@ -112,11 +134,6 @@ static void add_number(struct str *out, int width, double number)
     AUTO_STR struct str text = {0};
     trial_show_number(&text, number);
     str_addf(out, "  %*s", width, str_text(&text));
-}
-
-static const char *algorithm_of(const struct trial_search *search)
-{
-    return jread_text(search->node, "chosen", jread_text(search->node, "algorithm", "?"));
 }
 
 static void add_row(struct str *out, const struct trial_comparison *comparison, size_t index,
@@ -222,13 +239,13 @@ struct plot trial_compare_plot(const struct trial_comparison *comparison,
                                struct plot_series *series)
 {
     for (size_t i = 0; i < comparison->count; i++) {
-        series[i] = (struct plot_series){.name = comparison->entries[i].name,
+        series[i] = (struct plot_series){.name = comparison->outcomes[i].label,
                                          .style = (unsigned)i,
                                          .line = true,
                                          .points = comparison->outcomes[i].line,
                                          .count = comparison->outcomes[i].line_count};
     }
-    return (struct plot){.title = "best so far",
+    return (struct plot){.title = comparison->title,
                          .x_label = "trials",
                          .y_label = metric_of(comparison),
                          .series = series,

@@ -23,6 +23,7 @@ struct trial_outcome {
     uint64_t reached; /* trials, counted from 1, until it was as good as the target; 0: never */
     struct plot_point *line; /* trial_picture_best_line */
     size_t line_count;
+    const char *label; /* in a picture */
 };
 
 struct trial_comparison {
@@ -33,6 +34,7 @@ struct trial_comparison {
     double target; /* what all of them reached: the least good of their best; NaN: none has one */
     uint64_t after[TRIAL_COMPARE_COLUMNS]; /* 10, 20, 50, 100 ... trials, ascending */
     size_t after_count;
+    const char *title; /* of a picture */
 };
 
 /* entries[0..count), at least one and at most TRIAL_COMPARE_MAX. */
