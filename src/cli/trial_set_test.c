@@ -155,7 +155,7 @@ static void test_the_table_has_what_there_is(void **state)
     assert_string_equal(
         str_text(&out),
         "w-1/train: maximize accuracy; auto: gp\n"
-        "2 trials of 40, 1 with a value, 0 to come, 1 without one\n"
+        "2 of 40 trials; 1 with a value, 1 without one\n"
         "trial  state      accuracy  rung  budget         lr                           act  why\n"
         "    0  succeeded  0.912346     -       -  0.0123457                          relu\n"
         "   11  failed            -     1       3       1e-3  ?[31m and a very long value~  exit "

@@ -54,6 +54,22 @@ static void add_algorithm(struct str *out, const struct jnode *node)
     jread_add_clean(out, why[0] ? why : jread_text(node, "algorithm", "?"));
 }
 
+static void add_count(struct str *out, size_t count, const char *what)
+{
+    if (count > 0) {
+        str_addf(out, ", %zu %s", count, what);
+    }
+}
+
+static size_t count_lost(const struct trial_search *search)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < search->count; i++) {
+        count += !search->trials[i].rated && !search->trials[i].open;
+    }
+    return count;
+}
+
 void trial_show_heading(struct str *out, const struct trial_set *set,
                         const struct trial_search *search)
 {
@@ -66,14 +82,13 @@ void trial_show_heading(struct str *out, const struct trial_set *set,
     str_add(out, ": ");
     add_goals(out, search);
     add_algorithm(out, search->node);
-    str_addf(out, "\n%zu trials", search->count);
+    str_addf(out, "\n%zu", search->count);
     if (planned > 0) {
         str_addf(out, " of %" PRIu64, planned);
     }
-    str_addf(out, ", %zu with a value, %zu to come, %zu without one", search->rated, search->open,
-             search->count > search->rated + search->open
-                 ? search->count - search->rated - search->open
-                 : 0);
+    str_addf(out, " trials; %zu with a value", search->rated);
+    add_count(out, search->open, "under way");
+    add_count(out, count_lost(search), "without one");
     if (warm > 0) {
         str_addf(out, "; %" PRIu64 " of earlier workflows were known", warm);
     }

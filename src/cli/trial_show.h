@@ -5,8 +5,8 @@
 #include "cli/trial_set.h"
 #include "search/importance.h"
 
-/* "W/E: maximize accuracy; gp (...); 38 of 40 trials have a value, 2 to come", and why the search
- * is over where it is. */
+/* "W/E: maximize accuracy; gp: ..." and "40 of 40 trials; 38 with a value, 2 without one", and why
+ * the search is over where it is. */
 void trial_show_heading(struct str *out, const struct trial_set *set,
                         const struct trial_search *search);
 
