@@ -214,15 +214,64 @@ printf 'experiments:\n  a: {command: "true"}\n' >plain.yaml
 check_output "a run without a search says so" "has no experiment with search" \
     "$DROVER" trials --state plain
 
+# ---- warm start -------------------------------------------------------------------------------
+
+cat >again.yaml <<'END'
+name: again
+seed: 11
+experiments:
+  train:
+    parameters:
+      lr: {range: 1e-5..1e-1, sampling: log}
+      optimizer: [sgd, adam]
+      layers: {range: 1-8, sampling: integer}
+    search: {metric: accuracy, goal: maximize, trials: 12, parallel: 1}
+    command: sh ./train {{lr}} {{optimizer}} {{layers}}; sleep 0.05
+END
+check "a search to learn from" "$DROVER" run again.yaml --quiet
+check_output "a second one is told its trials" '12 trials of again-1 are known' \
+    "$DROVER" run again.yaml --plain --set train.search.warm_start=again-1
+check_equal "they are in its own record" 12 \
+    "$(grep -c '"kind":"warm"' .local/share/drover/runs/again-2/trials.log)"
+check_output "and shown" '12 of earlier workflows were known' "$DROVER" trials again-2
+check_equal "which has trials of its own only" 12 "$("$DROVER" trials again-2 --json | wc -l)"
+check_equal "nothing is tried again" "" "$(for run in again-1 again-2; do
+    "$DROVER" trials "$run" --json | field params
+done | sort | uniq -d)"
+warm=(again.yaml --set train.search.warm_start=again-1 --state killed)
+background "$DROVER" run "${warm[@]}"
+wait_until 10 grep -q '"kind":"result"' killed/trials.log
+kill -KILL "$t_pid"
+wait_for "$t_pid"
+mv .local/share/drover/runs/again-1 hidden
+check "killed, it goes on without the earlier one" "$DROVER" run "${warm[@]}" --quiet
+params() { # the suggestions, in order
+    grep '"kind":"suggested"' "$1" | field params
+}
+check_equal "exactly as if it had not been killed" \
+    "$(params .local/share/drover/runs/again-2/trials.log)" "$(params killed/trials.log)"
+check_output "one that is not there is warned of" "there is no workflow 'again-1'" \
+    "$DROVER" run again.yaml --plain --state alone --set train.search.warm_start=again-1
+mv hidden .local/share/drover/runs/again-1
+check_output "trials that do not fit are counted" \
+    'warning: train: 0 trials of again-1 are known, 12 do not fit its parameters \(trial 0: more\)' \
+    "$DROVER" run again.yaml --plain --state other --set train.search.warm_start=again-1 \
+    --set train.parameters.more=1
+
 # ---- on a server ------------------------------------------------------------------------------
 
 background "$DROVER" serve --state server --quiet
 check "a server starts" wait_until 10 test -s server/join.url
 background "$DROVER" node --join @server/join.url --slots 2 --work node --quiet
 check "the search runs there" "$DROVER" submit quad.yaml --state server --wait --quiet
-"$DROVER" trials --state server --json >served.json
+"$DROVER" trials quad-1 --state server --json >served.json
 check_equal "its trials are asked for" 40 "$(wc -l <served.json)"
 check_output "as is the best" "^task +quad-1/train/[0-9]+$" "$DROVER" best --state server
+check_output "a search there can learn from another" '"warm":40' sh -c "
+    '$DROVER' submit quad.yaml --state server --wait --quiet --set train.search.warm_start=quad-1 \
+        --set train.search.trials=3 &&
+    curl -sS -H \"Authorization: Bearer \$(cat server/admin.token)\" \
+        \"\$(cat server/api.url)/api/v1/workflows/quad-2/trials\""
 check_output "and importance" 'fANOVA' "$DROVER" trials quad-1 --state server --importance
 check_output "a server's search beside a folder's" '^\./one +gp' \
     "$DROVER" compare quad-1 ./one --state server

@@ -123,6 +123,9 @@ enum err_code book_take(struct arena *arena, struct book_search *search,
     case TRIALS_STOP:
         search->closed = arena_strdup(arena, line->why);
         break;
+    case TRIALS_WARM:
+        search->warm++;
+        break;
     }
     return ERR_OK;
 }

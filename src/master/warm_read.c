@@ -18,7 +18,9 @@ struct reading {
     const char *wanted;
     struct arena arena;
     struct book_search search;
-    uint64_t highest; /* budget that some trial ended with; 0: none */
+    uint64_t highest;                      /* budget that some trial ended with; 0: none */
+    const char *metrics[TRIALS_GOALS_MAX]; /* that it searched for */
+    size_t metric_count;
 };
 
 static enum err_code take_name(void *owner, const struct trials_line *line, struct err *err)
@@ -41,17 +43,36 @@ static enum err_code take_line(void *owner, const struct trials_line *line, stru
     if (strcmp(line->experiment, reading->wanted) != 0) {
         return ERR_OK;
     }
+    if (line->kind == TRIALS_SEARCH) {
+        reading->metric_count = line->goal_count;
+        for (size_t i = 0; i < line->goal_count; i++) {
+            reading->metrics[i] = arena_strdup(&reading->arena, line->goal_metrics[i]);
+        }
+    }
     return book_take(&reading->arena, &reading->search, line, err);
 }
 
+/* What the trial's own search took for this metric, or else what was reported by that name. */
+static double result_of(const struct reading *reading, const struct book_trial *trial,
+                        const char *metric, const struct jnode *reported)
+{
+    for (size_t i = 0; i < reading->metric_count && i < trial->value_count; i++) {
+        if (strcmp(reading->metrics[i], metric) == 0) {
+            return trial->values[i];
+        }
+    }
+    return jread_number(reported, metric, (double)NAN);
+}
+
 /* The metrics that this search wants; false: one is missing or not finite. */
-static bool find_results(const struct experiment *experiment, const struct book_trial *trial,
+static bool find_results(const struct reading *reading, const struct book_trial *trial,
                          double *results)
 {
+    const struct search_spec *search = reading->experiment->search;
     struct jread doc = {0};
     bool good = jread_parse(&doc, trial->metrics, strlen(trial->metrics), NULL) == ERR_OK;
-    for (size_t i = 0; i < experiment->search->goal_count && good; i++) {
-        results[i] = jread_number(doc.root, experiment->search->goals[i].metric, (double)NAN);
+    for (size_t i = 0; i < search->goal_count && good; i++) {
+        results[i] = result_of(reading, trial, search->goals[i].metric, doc.root);
         good = isfinite(results[i]);
     }
     jread_release(&doc);
@@ -62,7 +83,7 @@ static bool find_results(const struct experiment *experiment, const struct book_
 static bool judge(const struct reading *reading, const struct book_trial *trial, double *results,
                   struct warm_trial *out)
 {
-    bool measured = find_results(reading->experiment, trial, results);
+    bool measured = find_results(reading, trial, results);
     bool whole = !trial->has_budget || trial->budget >= reading->highest;
     out->results = NULL;
     switch (trial->state) {
