@@ -92,8 +92,9 @@ static void make_labels(struct trial_comparison *comparison)
     comparison->title = arena_strndup(&comparison->arena, str_text(&text), text.size);
     for (size_t i = 0; i < comparison->count; i++) {
         str_clear(&text);
-        str_addf(&text, "%s (%s)", comparison->entries[i].name,
-                 algorithm_of(comparison->entries[i].search));
+        str_addf(&text, "%s (", comparison->entries[i].name);
+        jread_add_clean(&text, algorithm_of(comparison->entries[i].search));
+        str_add_char(&text, ')');
         comparison->outcomes[i].label =
             arena_strndup(&comparison->arena, str_text(&text), text.size);
     }

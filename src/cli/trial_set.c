@@ -67,12 +67,21 @@ static struct trial read_trial(const struct jnode *node, size_t goal_count)
     return trial;
 }
 
-static void read_goals(const struct jnode *node, struct trial_search *out)
+/* Names end up in headings and pictures everywhere: what could steer a terminal is taken out once.
+ */
+static const char *clean(struct trial_set *set, const char *text)
+{
+    AUTO_STR struct str out = {0};
+    jread_add_clean(&out, text);
+    return arena_strndup(&set->arena, str_text(&out), out.size);
+}
+
+static void read_goals(struct trial_set *set, const struct jnode *node, struct trial_search *out)
 {
     const struct jnode *goal = jread_first(jread_get(node, "goals"));
     const struct jnode *metric = jread_first(jread_get(node, "metrics"));
     for (; metric && out->goal_count < TRIAL_SET_GOALS_MAX; metric = metric->next) {
-        out->metrics[out->goal_count] = metric->text;
+        out->metrics[out->goal_count] = clean(set, metric->text);
         out->maximize[out->goal_count++] = goal && strcmp(goal->text, "maximize") == 0;
         goal = goal ? goal->next : NULL;
     }
@@ -177,16 +186,17 @@ static void order(struct trial_search *search)
 static void read_search(struct trial_set *set, const struct jnode *node, const struct jnode *trials,
                         struct trial_search *out)
 {
-    *out = (struct trial_search){.experiment = jread_text(node, "experiment", ""), .node = node};
-    size_t count = 0;
+    const char *name = jread_text(node, "experiment", "");
     const struct jnode *item = NULL;
-    read_goals(node, out);
+    size_t count = 0;
+    *out = (struct trial_search){.experiment = clean(set, name), .node = node};
+    read_goals(set, node, out);
     for (item = jread_first(trials); item; item = item->next) {
-        count += strcmp(jread_text(item, "experiment", ""), out->experiment) == 0;
+        count += strcmp(jread_text(item, "experiment", ""), name) == 0;
     }
     out->trials = arena_alloc(&set->arena, (count > 0 ? count : 1) * sizeof *out->trials);
     for (item = jread_first(trials); item; item = item->next) {
-        if (strcmp(jread_text(item, "experiment", ""), out->experiment) == 0) {
+        if (strcmp(jread_text(item, "experiment", ""), name) == 0) {
             out->trials[out->count++] = read_trial(item, out->goal_count);
         }
     }
@@ -196,7 +206,8 @@ static void read_search(struct trial_set *set, const struct jnode *node, const s
 
 void trial_set_read(const struct jnode *answer, struct trial_set *out)
 {
-    *out = (struct trial_set){.workflow = jread_text(answer, "id", "")};
+    *out = (struct trial_set){0};
+    out->workflow = clean(out, jread_text(answer, "id", ""));
     const struct jnode *list = jread_get(answer, "experiments");
     size_t count = list && list->count < SEARCHES_MAX ? list->count : SEARCHES_MAX;
     out->searches = arena_alloc(&out->arena, (count > 0 ? count : 1) * sizeof *out->searches);

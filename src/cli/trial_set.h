@@ -7,6 +7,8 @@
  * other beats in every one (the front, by the first metric), then the rest by the first metric;
  * then trials without a value that may still get one, then those that never will, both by number.
  *
+ * Names of workflows, experiments and metrics are clean for a terminal; other texts are not.
+ *
  * Pure. Everything lives in the set's arena or in the answer, which must outlive the set.
  */
 #ifndef CLI_TRIAL_SET_H
