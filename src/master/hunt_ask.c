@@ -102,6 +102,9 @@ static void say_choice(struct hunt *hunt)
     if (!is_first && search_choice(hunt->search) == hunt->chosen) {
         return;
     }
+    if (is_first) {
+        hunt_take_warm(hunt);
+    }
     hunt->chosen = search_choice(hunt->search);
     add_search_line(hunt);
     if (is_first) {
@@ -185,9 +188,10 @@ static bool ask_new(struct hunt *hunt, uint32_t rung, uint64_t budget)
         give_up(hunt, code, &err);
         return false;
     }
-    CHECK(trial.number == hunt->book->trial_count);
+    CHECK(trial.number == hunt->warm_count + hunt->book->trial_count);
     stop_begun(&hunt->stop);
-    add_leg(hunt, &(struct ledger_leg){.trial = trial.number, .rung = rung, .budget = budget},
+    add_leg(hunt,
+            &(struct ledger_leg){.trial = hunt->book->trial_count, .rung = rung, .budget = budget},
             values);
     return true;
 }
@@ -255,12 +259,12 @@ enum err_code hunt_apply_suggested(struct hunt *hunt, const struct trials_line *
     struct search_value values[SEARCH_PARAMS_MAX];
     struct err why = {0};
     enum err_code code = ERR_OK;
-    if (line->trial == search_count(hunt->search).suggested) {
+    if (hunt->warm_count + line->trial == search_count(hunt->search).suggested) {
         const struct search_value *known = ledger_values(hunt->book, line->trial);
         for (size_t i = 0; i < search_space_count(hunt->book->space); i++) {
             values[i] = known[i];
         }
-        struct search_trial trial = {.number = line->trial, .values = values};
+        struct search_trial trial = {.number = hunt->warm_count + line->trial, .values = values};
         code = search_suggested(hunt->search, &trial, &why);
         stop_begun(&hunt->stop);
     } else if (!hunt->asha) {

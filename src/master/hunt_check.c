@@ -37,9 +37,6 @@ static enum err_code try_asha(const struct experiment *experiment, struct err *e
 static enum err_code check_experiment(const struct experiment *experiment, uint64_t seed,
                                       struct err *err)
 {
-    if (experiment->search->warm_start_count > 0) {
-        return err_set(err, ERR_INVALID, "warm_start is not there yet");
-    }
     enum err_code code = try_asha(experiment, err);
     return code == ERR_OK ? try_search(experiment, seed, err) : code;
 }

@@ -41,7 +41,8 @@ struct hunt {
     struct pareto *pareto; /* with several goals */
     struct stop stop;
 
-    int64_t began_ms; /* 0: not yet */
+    int64_t began_ms;    /* 0: not yet */
+    uint64_t warm_count; /* trials of earlier workflows; the search counts them before its own */
     enum search_algorithm chosen;
     uint8_t *told; /* by leg: it has a result */
     size_t told_cap;
@@ -114,6 +115,15 @@ void hunt_ask(struct hunt *hunt);
 MUST_USE enum err_code hunt_apply_suggested(struct hunt *hunt, const struct trials_line *line,
                                             struct err *err);
 void hunt_add_open(struct hunt *hunt, uint64_t leg);
+
+/* --- hunt_warm.c --- */
+
+/* Before the first trial: those of the workflows that warm_start: names are told to the search and
+ * written down, with a note of how many. */
+void hunt_take_warm(struct hunt *hunt);
+/* One that was written down. ERR_CORRUPT: it cannot be so. */
+MUST_USE enum err_code hunt_apply_warm(struct hunt *hunt, const struct trials_line *line,
+                                       struct err *err);
 
 /* --- hunt_tell.c --- */
 

@@ -142,6 +142,8 @@ static enum err_code take_line(void *owner, const struct trials_line *line, stru
         }
         hunt_apply_result(hunt, line);
         break;
+    case TRIALS_WARM:
+        return hunt_apply_warm(hunt, line, err);
     case TRIALS_STOP:
         hunt->is_over = true;
         hunt->ends_running = true; /* otherwise it would not be written before they ended */

@@ -32,7 +32,7 @@ static void mark_told(struct hunt *hunt, uint64_t leg, enum trials_state state)
 static void tell_search(struct hunt *hunt, uint64_t trial, enum search_status status,
                         const double *values)
 {
-    enum err_code code = search_tell(hunt->search, trial, status, values, NULL);
+    enum err_code code = search_tell(hunt->search, hunt->warm_count + trial, status, values, NULL);
     CHECK(code == ERR_OK);
 }
 

@@ -72,6 +72,13 @@ static void add_task(struct json *json, const struct trials_line *line)
     add_u64(json, "rung", line->rung);
 }
 
+static void add_point(struct json *json, const struct trials_line *line)
+{
+    json_key(json, "params");
+    json_raw(json, line->params, strlen(line->params));
+    add_text(json, "point", line->point);
+}
+
 static void add_suggested(struct json *json, const struct trials_line *line)
 {
     add_task(json, line);
@@ -81,14 +88,11 @@ static void add_suggested(struct json *json, const struct trials_line *line)
     } else {
         json_null(json);
     }
-    json_key(json, "params");
-    json_raw(json, line->params, strlen(line->params));
-    add_text(json, "point", line->point);
+    add_point(json, line);
 }
 
-static void add_result(struct json *json, const struct trials_line *line)
+static void add_values(struct json *json, const struct trials_line *line)
 {
-    add_task(json, line);
     add_text(json, "state", trials_state_name(line->state));
     json_key(json, "values");
     json_array(json);
@@ -96,6 +100,20 @@ static void add_result(struct json *json, const struct trials_line *line)
         json_double(json, line->values[i]);
     }
     json_end(json);
+}
+
+static void add_warm(struct json *json, const struct trials_line *line)
+{
+    add_text(json, "from", line->from);
+    add_u64(json, "trial", line->trial);
+    add_values(json, line);
+    add_point(json, line);
+}
+
+static void add_result(struct json *json, const struct trials_line *line)
+{
+    add_task(json, line);
+    add_values(json, line);
     json_key(json, "metrics");
     json_object(json);
     for (size_t i = 0; i < line->metric_count && i < TRIALS_METRICS_MAX; i++) {
@@ -122,7 +140,8 @@ void trials_add_line(struct str *out, const struct trials_line *line)
     static const char *const kinds[] = {[TRIALS_SEARCH] = "search",
                                         [TRIALS_SUGGESTED] = "suggested",
                                         [TRIALS_RESULT] = "result",
-                                        [TRIALS_STOP] = "stop"};
+                                        [TRIALS_STOP] = "stop",
+                                        [TRIALS_WARM] = "warm"};
     struct json json = {.out = out};
     json_object(&json);
     add_u64(&json, "v", 1);
@@ -142,6 +161,9 @@ void trials_add_line(struct str *out, const struct trials_line *line)
         break;
     case TRIALS_STOP:
         add_text(&json, "why", line->why);
+        break;
+    case TRIALS_WARM:
+        add_warm(&json, line);
         break;
     }
     json_end(&json);

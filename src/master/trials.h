@@ -11,7 +11,12 @@
  *   {"v":1,"kind":"result","experiment":"train","at":...,"task":5,"trial":5,"rung":0,
  *    "state":"succeeded","values":[0.97],"metrics":{"accuracy":0.97,"loss":0.1},"reason":null,
  *    "step":27}
+ *   {"v":1,"kind":"warm","experiment":"train","at":...,"from":"mnist-2","trial":17,
+ *    "state":"succeeded","values":[0.96],"params":{"lr":0.02,"act":"relu"},"point":"0.02 1"}
  *   {"v":1,"kind":"stop","experiment":"train","at":...,"why":"target 0.99 reached"}
+ *
+ * "warm" is a trial of an earlier workflow that the search was told at its beginning (warm.h):
+ * before all suggestions, so that a replay needs no other workflow.
  *
  * "at" is Unix time in ms. `params` is for people, `point` (search_space.h) is what is restored. A
  * task may have several results (it was tried again by hand): the last one is what it came to, the
@@ -39,7 +44,7 @@ enum {
     TRIALS_REASON_BYTES = 1000, /* a longer reason is cut when written */
 };
 
-enum trials_kind { TRIALS_SEARCH, TRIALS_SUGGESTED, TRIALS_RESULT, TRIALS_STOP };
+enum trials_kind { TRIALS_SEARCH, TRIALS_SUGGESTED, TRIALS_RESULT, TRIALS_STOP, TRIALS_WARM };
 
 enum trials_state {
     TRIALS_SUCCEEDED,
@@ -68,6 +73,10 @@ struct trials_line {
     bool maximize[TRIALS_GOALS_MAX];
     size_t goal_count; /* at least 1 */
     uint64_t seed;
+
+    /* WARM: the workflow that it is a trial of. It has `trial`, `params`, `point`, `state` and
+     * `values` besides. */
+    const char *from;
 
     /* SUGGESTED and RESULT */
     uint64_t task;

@@ -92,6 +92,15 @@ static void parse_task(struct parse *parse, struct trials_line *out)
     out->rung = (uint32_t)number_of(parse, "rung", UINT32_MAX);
 }
 
+static void parse_point(struct parse *parse, struct trials_line *out)
+{
+    out->point = text_of(parse, "point");
+    const struct jnode *params = list_of(parse, "params", JREAD_OBJECT, SIZE_MAX);
+    AUTO_STR struct str text = {0};
+    jread_add(&text, params);
+    out->params = arena_strndup(parse->arena, str_text(&text), text.size);
+}
+
 static void parse_suggested(struct parse *parse, struct trials_line *out)
 {
     parse_task(parse, out);
@@ -100,11 +109,7 @@ static void parse_suggested(struct parse *parse, struct trials_line *out)
     if (out->has_budget) {
         out->budget = number_of(parse, "budget", UINT64_MAX);
     }
-    out->point = text_of(parse, "point");
-    const struct jnode *params = list_of(parse, "params", JREAD_OBJECT, SIZE_MAX);
-    AUTO_STR struct str text = {0};
-    jread_add(&text, params);
-    out->params = arena_strndup(parse->arena, str_text(&text), text.size);
+    parse_point(parse, out);
 }
 
 static void parse_metrics(struct parse *parse, struct trials_line *out)
@@ -135,11 +140,8 @@ static void parse_state(struct parse *parse, struct trials_line *out)
     blame(parse, "state");
 }
 
-static void parse_result(struct parse *parse, struct trials_line *out)
+static void parse_values(struct parse *parse, struct trials_line *out)
 {
-    parse_task(parse, out);
-    parse_state(parse, out);
-    parse_metrics(parse, out);
     const struct jnode *values = list_of(parse, "values", JREAD_ARRAY, TRIALS_GOALS_MAX);
     for (const struct jnode *node = jread_first(values); node; node = node->next) {
         if (!double_of(node, &out->values[out->value_count++])) {
@@ -151,6 +153,23 @@ static void parse_result(struct parse *parse, struct trials_line *out)
             blame(parse, "values");
         }
     }
+}
+
+static void parse_warm(struct parse *parse, struct trials_line *out)
+{
+    out->from = text_of(parse, "from");
+    out->trial = number_of(parse, "trial", UINT64_MAX);
+    parse_state(parse, out);
+    parse_values(parse, out);
+    parse_point(parse, out);
+}
+
+static void parse_result(struct parse *parse, struct trials_line *out)
+{
+    parse_task(parse, out);
+    parse_state(parse, out);
+    parse_metrics(parse, out);
+    parse_values(parse, out);
     const struct jnode *reason = jread_get(parse->root, "reason");
     out->reason = reason && reason->kind != JREAD_NULL ? text_of(parse, "reason") : NULL;
     const struct jnode *step = jread_get(parse->root, "step");
@@ -173,6 +192,9 @@ static void parse_kind(struct parse *parse, struct trials_line *out)
     } else if (strcmp(kind, "result") == 0) {
         out->kind = TRIALS_RESULT;
         parse_result(parse, out);
+    } else if (strcmp(kind, "warm") == 0) {
+        out->kind = TRIALS_WARM;
+        parse_warm(parse, out);
     } else if (strcmp(kind, "stop") == 0) {
         out->kind = TRIALS_STOP;
         out->why = text_of(parse, "why");

@@ -97,6 +97,15 @@ static void every_kind_of_line_reads_back_the_same(void **state)
          .has_step = true,
          .step = 27},
         {.kind = TRIALS_STOP, .experiment = "train", .why = "target 0.99 reached"},
+        {.kind = TRIALS_WARM,
+         .experiment = "train",
+         .from = "mnist-2",
+         .trial = 17,
+         .state = TRIALS_FAILED,
+         .values = {(double)NAN, 1.0 / 3.0},
+         .value_count = 2,
+         .params = "{\"lr\":0.01}",
+         .point = "0.01 -"},
     };
     struct arena arena = {0};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
