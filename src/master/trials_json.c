@@ -282,12 +282,12 @@ static bool is_wanted(const struct experiment *experiment, const char *name)
     return experiment->search && (!name || strcmp(experiment->name, name) == 0);
 }
 
-static enum err_code check_size(const char *folder, struct err *err)
+static enum err_code check_size(const char *folder, size_t bytes_max, struct err *err)
 {
     AUTO_STR struct str path = {0};
     struct stat info;
     trials_add_path(&path, folder);
-    if (stat(str_text(&path), &info) == 0 && info.st_size > TRIALS_JSON_LOG_MAX) {
+    if (stat(str_text(&path), &info) == 0 && (uintmax_t)info.st_size > bytes_max) {
         return err_set(err, ERR_QUOTA, "%s: %jd bytes are too many to be read at once",
                        str_text(&path), (intmax_t)info.st_size);
     }
@@ -295,11 +295,12 @@ static enum err_code check_size(const char *folder, struct err *err)
 }
 
 enum err_code trials_json_write(const struct flow *flow, const struct core *core,
-                                const char *experiment, struct str *out, struct err *err)
+                                const struct trials_json_options *options, struct str *out,
+                                struct err *err)
 {
     const struct recipe *recipe = flow->recipe;
     struct book book = {0};
-    enum err_code code = check_size(flow->folder, err);
+    enum err_code code = check_size(flow->folder, options->bytes_max, err);
     code = code == ERR_OK ? book_read(&book, recipe, flow->folder, err) : code;
     if (code == ERR_OK) {
         struct json json = {.out = out};
@@ -309,7 +310,7 @@ enum err_code trials_json_write(const struct flow *flow, const struct core *core
         json_key(&json, "experiments");
         json_array(&json);
         for (uint32_t e = 0; e < recipe->experiment_count; e++) {
-            if (is_wanted(&recipe->experiments[e], experiment)) {
+            if (is_wanted(&recipe->experiments[e], options->experiment)) {
                 add_search(&json, &recipe->experiments[e], &book.searches[e]);
             }
         }
@@ -317,7 +318,7 @@ enum err_code trials_json_write(const struct flow *flow, const struct core *core
         json_key(&json, "trials");
         json_array(&json);
         for (uint32_t e = 0; e < recipe->experiment_count; e++) {
-            if (is_wanted(&recipe->experiments[e], experiment)) {
+            if (is_wanted(&recipe->experiments[e], options->experiment)) {
                 add_trials(&json, flow, core, e, &book.searches[e]);
             }
         }
