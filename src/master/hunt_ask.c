@@ -109,12 +109,11 @@ static void say_choice(struct hunt *hunt)
     add_search_line(hunt);
     if (is_first) {
         hunt->began_ms = server_now_ms(hunt->server);
-        server_note(hunt->server, "%s: a search by %s for the %s %s%s, %" PRIu64 " trials",
-                    hunt->experiment->name, search_describe(hunt->search),
+        server_note(hunt->server, "%s: looking for the %s %s%s by %s", hunt->title,
                     spec->goals[0].maximize ? "greatest" : "least", spec->goals[0].metric,
-                    spec->goal_count > 1 ? " and others" : "", spec->trials);
+                    spec->goal_count > 1 ? " and others" : "", search_describe(hunt->search));
     } else {
-        server_note(hunt->server, "%s: the search goes on by %s", hunt->experiment->name,
+        server_note(hunt->server, "%s: the search goes on by %s", hunt->title,
                     search_describe(hunt->search));
     }
 }

@@ -33,6 +33,7 @@ struct hunt {
     struct hunt_flow *home;
     uint32_t number; /* of the experiment */
     const struct experiment *experiment;
+    char *title;              /* for people: its name, on a server with the workflow's */
     struct ledger_book *book; /* the flow's */
     struct search *search;
     struct asha *asha;     /* or NULL */
@@ -137,6 +138,8 @@ void hunt_finish_leg(struct hunt_leg *leg, enum trials_state state, const char *
 /* --- hunt_watch.c --- */
 
 struct early *hunt_make_early(const struct hunt *hunt);
+/* One that shows the early rule, if there is one, what it reads. */
+struct gauge *hunt_make_gauge(struct hunt_leg *leg);
 /* Looks at the logs of running trials and marks those that should stop. */
 void hunt_watch(struct hunt *hunt);
 

@@ -36,6 +36,7 @@ void hunt_destroy(struct hunt *hunt)
     for (size_t i = 0; i < ASHA_RUNGS_MAX; i++) {
         free(hunt->rungs[i].values);
     }
+    free(hunt->title);
     free(hunt->told);
     free(hunt->open);
     free(hunt->stopped);
@@ -93,6 +94,10 @@ static enum err_code make_hunt(struct hunt_flow *home, struct server *server, ui
     hunt->home = home;
     hunt->number = number;
     hunt->experiment = &home->flow->recipe->experiments[number];
+    struct str title = {0};
+    str_addf(&title, "%s%s%s", home->flow->has_own_folder ? home->flow->id : "",
+             home->flow->has_own_folder ? "/" : "", hunt->experiment->name);
+    hunt->title = str_take(&title);
     hunt->book = ledger_book(home->flow->ledger, number);
     hunt->search = search_create(search_space_options(hunt->book->space), err);
     if (!hunt->search) {

@@ -45,7 +45,7 @@ static int64_t spent_micro(struct hunt *hunt)
         server_note(hunt->server,
                     "warning: %s: cost: cannot be held to, since no node says what it costs "
                     "(drover node --price)",
-                    hunt->experiment->name);
+                    hunt->title);
     }
     return sum < 9e18 ? (int64_t)sum : INT64_MAX;
 }
@@ -90,8 +90,7 @@ void hunt_log_end(struct hunt *hunt)
                                .why = str_text(&hunt->why)};
     trials_add_line(&hunt->home->pending, &line);
     hunt->over_is_logged = true;
-    server_note(hunt->server, "%s: the search is over: %s", hunt->experiment->name,
-                str_text(&hunt->why));
+    server_note(hunt->server, "%s: the search is over: %s", hunt->title, str_text(&hunt->why));
 }
 
 /* Running ones count as far as they got; those that wait for a node never began. */

@@ -172,7 +172,7 @@ static bool read_tasks(struct hunt_leg *leg)
     const char *folder = hunt->home->flow->folder;
     int64_t now_ms = server_now_ms(hunt->server);
     if (!leg->gauge) {
-        leg->gauge = gauge_create(hunt->experiment, NULL);
+        leg->gauge = hunt_make_gauge(leg);
     }
     for (; leg->member < hunt->experiment->gang; leg->member++) {
         uint64_t task = hunt_task(hunt, leg->leg) + leg->member;
@@ -250,7 +250,7 @@ static void warn_of_missing(struct hunt *hunt, const struct hunt_leg *leg, const
     server_note(hunt->server,
                 "warning: %s/%llu succeeded, but it reported %s. Such trials count as failed. See "
                 "metric: and metrics: in the recipe",
-                hunt->experiment->name, (unsigned long long)hunt_task(hunt, leg->leg), why);
+                hunt->title, (unsigned long long)hunt_task(hunt, leg->leg), why);
 }
 
 static void list_metrics(const struct hunt_leg *leg, struct arena *arena, struct trials_line *line)

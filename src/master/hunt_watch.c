@@ -78,6 +78,12 @@ static void take_point(void *owner, const struct metric *metric)
         judge_point(hunt, leg->gauge, hunt->book->legs[leg->leg].trial, metric, &leg->why);
 }
 
+struct gauge *hunt_make_gauge(struct hunt_leg *leg)
+{
+    struct metric_sink sink = {.take = take_point, .owner = leg};
+    return gauge_create(leg->hunt->experiment, leg->hunt->early ? &sink : NULL);
+}
+
 /* --- running trials ----------------------------------------------------------------------------
  */
 
@@ -93,8 +99,7 @@ static void watch_leg(struct hunt_leg *leg)
     }
     AUTO_STR struct str path = {0};
     if (!leg->gauge) {
-        struct metric_sink sink = {.take = take_point, .owner = leg};
-        leg->gauge = gauge_create(hunt->experiment, &sink);
+        leg->gauge = hunt_make_gauge(leg);
         leg->attempt = view.attempt;
     } else if (leg->attempt != view.attempt) {
         leg->attempt = view.attempt;
