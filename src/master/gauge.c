@@ -16,7 +16,8 @@ struct gauge {
     struct metrics *metrics;
     struct metric_sink sink; /* take NULL: none */
     struct lines *lines;
-    uint64_t offset; /* in the log */
+    uint64_t offset;     /* in the log */
+    struct watch *watch; /* of the folder being written, or NULL */
 };
 
 /* A pattern with {value} is for the one metric that is searched for. */
@@ -75,6 +76,7 @@ struct gauge *gauge_create(const struct experiment *experiment, const struct met
 void gauge_destroy(struct gauge *gauge)
 {
     if (gauge) {
+        watch_destroy(gauge->watch);
         lines_destroy(gauge->lines);
         metrics_destroy(gauge->metrics);
         free(gauge);
@@ -117,6 +119,16 @@ void gauge_next_log(struct gauge *gauge)
     lines_destroy(gauge->lines);
     gauge->lines = make_lines(gauge->experiment);
     gauge->offset = 0;
+    watch_destroy(gauge->watch);
+    gauge->watch = NULL;
+}
+
+void gauge_follow_folder(struct gauge *gauge, const char *folder, int64_t now_ms)
+{
+    if (gauge->watch || watch_create(folder, NULL, &gauge->watch, NULL) == ERR_OK) {
+        struct metric_sink sink = {.take = take, .owner = gauge};
+        (void)watch_poll(gauge->watch, now_ms, &sink); /* the rest next time */
+    }
 }
 
 void gauge_read_folder(struct gauge *gauge, const char *folder, int64_t now_ms)

@@ -1,9 +1,8 @@
 /* gauge.h - the metrics of one task, from what it prints and what it leaves.
  *
  * Reads the log of an attempt as it grows, with the recipe's `metrics:` patterns or the usual forms
- * (metrics/lines.h), and at the end the metrics.jsonl and TensorBoard files of its output folder
- * (metrics/watch.h). While a task runs only its log is looked at: the output folder of an attempt
- * is its node's until the end.
+ * (metrics/lines.h), and the metrics.jsonl and TensorBoard files of its output folder
+ * (metrics/watch.h): at the end, and while it runs where the folder can be seen from here.
  *
  * Shell code: reads files, a bounded piece at a time. One thread.
  */
@@ -31,6 +30,9 @@ void gauge_end_log(struct gauge *gauge, int64_t now_ms);
 
 /* Another log is next: of another attempt, or of the next task of a gang. */
 void gauge_next_log(struct gauge *gauge);
+
+/* What is new in the folder that the task writes to while it runs. It may be gone. */
+void gauge_follow_folder(struct gauge *gauge, const char *folder, int64_t now_ms);
 
 /* All that the output folder holds; one that is not there holds nothing. */
 void gauge_read_folder(struct gauge *gauge, const char *folder, int64_t now_ms);

@@ -223,6 +223,24 @@ void hunts_wake(struct server *server, uint32_t workflow)
     }
 }
 
+void hunts_started(struct server *server, const struct core_attempt *id, const void *folder,
+                   size_t size)
+{
+    struct hunt_flow *home = find_flow(server->hunts, id->workflow);
+    for (size_t i = 0; home && i < home->hunt_count; i++) {
+        struct hunt *hunt = home->hunts[i];
+        for (size_t k = 0; hunt->number == id->experiment && hunt->early && k < hunt->open_count;
+             k++) {
+            struct hunt_leg *leg = hunt->open[k];
+            if (hunt_task(hunt, leg->leg) == id->task) {
+                free(leg->folder);
+                leg->folder = size > 0 ? mem_strndup(folder, size) : NULL;
+                leg->folder_attempt = id->attempt;
+            }
+        }
+    }
+}
+
 void hunts_revive(struct server *server, uint32_t workflow)
 {
     struct hunt_flow *home = find_flow(server->hunts, workflow);

@@ -14,6 +14,7 @@
 #define MASTER_HUNT_H
 
 #include "base/err.h"
+#include "core/core.h"
 #include "master/flow.h"
 
 enum { HUNT_SLICE_MS = 10 };
@@ -34,6 +35,10 @@ int64_t hunts_wait_ms(const struct server *server);
 
 /* Something of the workflow changed, durably: a task ended, it was submitted or revived. */
 void hunts_wake(struct server *server, uint32_t workflow);
+
+/* The attempt runs; what it writes goes to this folder, "" if only its node can see it. */
+void hunts_started(struct server *server, const struct core_attempt *id, const void *folder,
+                   size_t size);
 
 /* Tasks of it may be tried again that had results. */
 void hunts_revive(struct server *server, uint32_t workflow);

@@ -12,11 +12,13 @@
 struct hunt_leg {
     struct hunt *hunt;
     uint64_t leg;
-    uint64_t after;      /* a fact; it was final when this one was the newest. 0: not final */
-    uint32_t attempt;    /* whose log the gauge reads */
-    uint32_t member;     /* of its gang: those before have been read */
-    struct gauge *gauge; /* or NULL */
-    bool should_stop;    /* early stopping says so: */
+    uint64_t after;          /* a fact; it was final when this one was the newest. 0: not final */
+    uint32_t attempt;        /* whose log the gauge reads */
+    uint32_t member;         /* of its gang: those before have been read */
+    struct gauge *gauge;     /* or NULL */
+    char *folder;            /* what it writes while it runs goes there; NULL: not known */
+    uint32_t folder_attempt; /* whose it is */
+    bool should_stop;        /* early stopping says so: */
     struct str why;
 };
 

@@ -10,6 +10,7 @@ void hunt_leg_destroy(struct hunt_leg *leg)
 {
     gauge_destroy(leg->gauge);
     str_release(&leg->why);
+    free(leg->folder);
     free(leg);
 }
 

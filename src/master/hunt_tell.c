@@ -6,6 +6,7 @@
 #include "master/words.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_SHOWN = 12 };
@@ -171,6 +172,12 @@ static bool read_tasks(struct hunt_leg *leg)
     const struct hunt *hunt = leg->hunt;
     const char *folder = hunt->home->flow->folder;
     int64_t now_ms = server_now_ms(hunt->server);
+    if (leg->gauge && leg->folder) { /* the folder may be another task's by now: read it all anew */
+        gauge_destroy(leg->gauge);
+        leg->gauge = NULL;
+        free(leg->folder);
+        leg->folder = NULL;
+    }
     if (!leg->gauge) {
         leg->gauge = hunt_make_gauge(leg);
     }

@@ -105,6 +105,9 @@ static void watch_leg(struct hunt_leg *leg)
         leg->attempt = view.attempt;
         gauge_next_log(leg->gauge);
     }
+    if (leg->folder && leg->folder_attempt == view.attempt) {
+        gauge_follow_folder(leg->gauge, leg->folder, server_now_ms(hunt->server));
+    }
     place_add_log(&path, hunt->home->flow->folder, hunt->experiment->name, task, view.attempt);
     while (gauge_read_log(leg->gauge, str_text(&path), server_now_ms(hunt->server))) {
         if (hunt_time_is_up(hunt)) {

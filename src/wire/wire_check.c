@@ -1,6 +1,7 @@
 #include "wire/wire_check.h"
 
 #include <stdint.h>
+#include <limits.h>
 #include <string.h>
 
 /* A length of time no longer than this can be added to any clock without overflow. */
@@ -276,8 +277,12 @@ enum err_code wire_check_to_master(const Drover__ToMaster *message, struct err *
         return code;
     }
     for (size_t i = 0; i < message->n_started; i++) {
-        if (!message->started[i]->id || !instant_is_sane(message->started[i]->started_unix_ms)) {
-            return err_set(err, ERR_INVALID, "started: no id, or time out of range");
+        const Drover__Started *started = message->started[i];
+        if (!started->id || !instant_is_sane(started->started_unix_ms) ||
+            started->output.len > PATH_MAX ||
+            (started->output.len > 0 && (started->output.data[0] != '/' ||
+                                         memchr(started->output.data, 0, started->output.len)))) {
+            return err_set(err, ERR_INVALID, "started: no id, time out of range, or no such path");
         }
     }
     if (message->notice && (!time_is_sane(message->notice->grace_ms) ||
