@@ -5,17 +5,6 @@
 
 #include <string.h>
 
-static int ask(struct trial_source *source, const char *workflow, const char *experiment)
-{
-    AUTO_STR struct str path = {0};
-    remote_add_workflow(&path, workflow);
-    str_add(&path, "/trials");
-    if (experiment) {
-        remote_add_query(&path, "experiment", experiment);
-    }
-    return remote_get(&source->remote, str_text(&path), &source->answer, NULL);
-}
-
 static int read_folder(struct trial_source *source, const struct look *look, const char *experiment)
 {
     AUTO_STR struct str text = {0};
@@ -29,11 +18,37 @@ static int read_folder(struct trial_source *source, const struct look *look, con
     if (experiment && look_experiment(&source->session, experiment) < 0) {
         return cli_error(EXIT_USAGE, "%s has no experiment '%s'", flow->id, experiment);
     }
-    if (trials_json_write(flow, source->session.core, experiment, &text, &err) != ERR_OK ||
+    struct trials_json_options options = {.experiment = experiment,
+                                          .bytes_max = TRIALS_JSON_READ_MAX};
+    if (trials_json_write(flow, source->session.core, &options, &text, &err) != ERR_OK ||
         jread_parse(&source->answer, str_text(&text), text.size, &err) != ERR_OK) {
         return cli_error(EXIT_WORK_FAILED, "%s", err.text);
     }
     return EXIT_DONE;
+}
+
+/* A search that is too large for the server to answer is read from its folder, if that is here. */
+static int ask(struct trial_source *source, const char *workflow, const char *experiment)
+{
+    AUTO_STR struct str path = {0};
+    int status = 0;
+    remote_add_workflow(&path, workflow);
+    str_add(&path, "/trials");
+    if (experiment) {
+        remote_add_query(&path, "experiment", experiment);
+    }
+    source->remote.quiet = true;
+    int code = remote_get(&source->remote, str_text(&path), &source->answer, &status);
+    source->remote.quiet = false;
+    if (code != EXIT_DONE && status == 503 && source->remote.state) {
+        struct look look = {.state = source->remote.state, .run = workflow};
+        source->served = false;
+        return read_folder(source, &look, experiment);
+    }
+    if (code != EXIT_DONE) {
+        remote_tell(&source->remote);
+    }
+    return code;
 }
 
 static int no_search(const struct trial_set *set, const char *experiment)

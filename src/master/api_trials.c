@@ -27,8 +27,9 @@ void api_list_trials(struct api_call *call)
         api_fail(call, 404, "%s has no experiment '%.80s'", flow->id, experiment);
         return;
     }
-    enum err_code code = trials_json_write(flow, server_core(call->server),
-                                           experiment[0] ? experiment : NULL, &body, &err);
+    struct trials_json_options options = {.experiment = experiment[0] ? experiment : NULL,
+                                          .bytes_max = TRIALS_JSON_SERVED_MAX};
+    enum err_code code = trials_json_write(flow, server_core(call->server), &options, &body, &err);
     if (code == ERR_OK) {
         api_reply_json(call, &body, 0);
     } else {

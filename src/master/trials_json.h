@@ -20,12 +20,21 @@
 #include "core/core.h"
 #include "master/flow.h"
 
-enum { TRIALS_JSON_LOG_MAX = 128 << 20 }; /* bytes of a log that is read at once */
+enum {
+    TRIALS_JSON_SERVED_MAX = 32 << 20, /* bytes of a log: read in the loop in less than a second */
+    TRIALS_JSON_READ_MAX = 256 << 20,  /* and by a command of its own */
+};
 
-/* experiment: only this one; NULL: all. ERR_CORRUPT: the log is damaged. ERR_QUOTA: it is larger
- * than TRIALS_JSON_LOG_MAX. On error nothing is appended. */
+struct trials_json_options {
+    const char *experiment; /* only this one; NULL: all */
+    size_t bytes_max;       /* of the log */
+};
+
+/* ERR_CORRUPT: the log is damaged. ERR_QUOTA: it is larger than bytes_max. On error nothing is
+ * appended. */
 MUST_USE enum err_code trials_json_write(const struct flow *flow, const struct core *core,
-                                         const char *experiment, struct str *out, struct err *err);
+                                         const struct trials_json_options *options, struct str *out,
+                                         struct err *err);
 
 /* What exactly a task runs: {"id", "experiment", "task", "command", "workdir", "env", "output",
  * "checkpoint"}. {{output}} and {{checkpoint}} read OUTPUT and CHECKPOINT as in drover plan; the

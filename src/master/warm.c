@@ -13,7 +13,7 @@ enum { LISTED_MAX = 65536, EXAMPLES = 256 };
 
 /* A value of a dimension that is known by its index: the keys of its members, one after another. */
 struct listed {
-    char *key;
+    const char *key;
     uint64_t index;
 };
 
@@ -216,7 +216,7 @@ static bool fit_listed(const struct warm_dim *dim, const struct jnode *params,
         }
         add_node_key(&key, node);
     }
-    struct listed wanted = {.key = key.text};
+    struct listed wanted = {.key = str_text(&key)};
     const struct listed *found =
         dim->listed ? bsearch(&wanted, dim->listed, dim->listed_count, sizeof wanted, by_key)
                     : NULL;
