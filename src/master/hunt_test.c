@@ -9,10 +9,12 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -189,10 +191,11 @@ static void world_destroy(struct world *world)
     free(world);
 }
 
+/* Slices, until there is nothing to do at once: how fast this machine is must not matter. */
 static void step(struct world *world)
 {
-    for (int i = 0; i < 3; i++) { /* slices; the clock must not matter */
-        hunts_wake(&world->server, 1);
+    hunts_wake(&world->server, 1);
+    for (int i = 0; i < 1000 && (i < 2 || hunts_wait_ms(&world->server) == 0); i++) {
         hunts_step(&world->server);
     }
 }
@@ -306,6 +309,21 @@ static const char asha_recipe[] =
     "       early_stop: {algorithm: asha, min: 1, max: 9}}\n"
     "    command: run {{x}} {{budget}}\n";
 
+static const char target_recipe[] =
+    "experiments:\n"
+    "  train:\n"
+    "    parameters: {x: {values: 0..40}, y: {values: 1..3}}\n"
+    "    search: {metric: loss, goal: minimize, trials: 90, parallel: 4, algorithm: tpe,\n"
+    "             stop: {target: -1, patience: 25}}\n"
+    "    command: run {{x}}\n";
+
+static const char several_recipe[] =
+    "experiments:\n"
+    "  train:\n"
+    "    parameters: {x: {range: 0..1}, y: {range: 0..1, when: x > 0.5}}\n"
+    "    search: {metric: [loss, epoch], goal: [minimize, maximize], trials: 40, parallel: 2}\n"
+    "    command: run {{x}}\n";
+
 /* Tasks end in an order that follows from the seed alone. With crash_share the master dies now and
  * then: the hunts forget all, the core all that was not durable. */
 static void hunt_to_the_end(struct world *world, uint64_t seed, double crash_share)
@@ -335,17 +353,17 @@ static void hunt_to_the_end(struct world *world, uint64_t seed, double crash_sha
 static void a_search_with_crashes_is_the_same_as_one_without(void **state)
 {
     (void)state;
-    static const char *const recipes[] = {plain_recipe, asha_recipe};
+    static const char *const recipes[] = {plain_recipe, asha_recipe, target_recipe, several_recipe};
     uint64_t seed = rng_seed_from_system();
     printf("seed %llu\n", (unsigned long long)seed);
-    for (int i = 0; i < 6; i++, seed++) {
+    for (int i = 0; i < 8; i++, seed++) {
         AUTO_STR struct str quiet = {0};
         AUTO_STR struct str harried = {0};
-        struct world *world = world_create(recipes[i % 2]);
+        struct world *world = world_create(recipes[i % 4]);
         hunt_to_the_end(world, seed, 0);
         add_story(world, &quiet);
         world_destroy(world);
-        world = world_create(recipes[i % 2]);
+        world = world_create(recipes[i % 4]);
         hunt_to_the_end(world, seed, 0.2);
         add_story(world, &harried);
         world_destroy(world);
@@ -474,6 +492,53 @@ static void a_failed_task_that_is_tried_again_has_two_results(void **state)
     world_destroy(world);
 }
 
+/* A disk that is full, played by a limit on the size of files. */
+static void while_the_record_cannot_be_written_nothing_is_tried(void **state)
+{
+    (void)state;
+    struct world *world = world_create(plain_recipe);
+    step(world);
+    play_task(world, 0);
+    commit(world);
+    struct rlimit before;
+    getrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max});
+    step(world);
+    step(world);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(live_count(world), 2);
+    assert_int_equal(count_of(&world->notes, "trials cannot be written"), 1);
+    step(world);
+    assert_int_equal(count_of(&world->notes, "trials can be written again"), 1);
+    assert_int_equal(live_count(world), 3);
+    hunt_to_the_end(world, 3, 0);
+    AUTO_STR struct str story = {0};
+    add_story(world, &story);
+    assert_int_equal(count_of(&story, "\"kind\":\"result\""), 60);
+    world_destroy(world);
+}
+
+static void what_runs_when_the_target_is_reached_is_ended(void **state)
+{
+    (void)state;
+    struct world *world = world_create(target_recipe);
+    step(world);
+    assert_int_equal(live_count(world), 4);
+    end_task(world, 2, "loss=-1\n", 0);
+    commit(world);
+    step(world);
+    commit(world);
+    step(world);
+    commit(world);
+    assert_int_equal(core_workflow_state(world->server.core, 1), WORKFLOW_SUCCEEDED);
+    AUTO_STR struct str story = {0};
+    add_story(world, &story);
+    assert_int_equal(count_of(&story, "\"state\":\"stopped\""), 3);
+    assert_int_equal(count_of(&story, "\"kind\":\"stop\""), 1);
+    world_destroy(world);
+}
+
 static void a_log_that_lost_suggestions_is_refused(void **state)
 {
     (void)state;
@@ -499,6 +564,8 @@ int main(void)
         cmocka_unit_test(a_task_that_is_cancelled_tells_nothing),
         cmocka_unit_test(a_cancelled_search_goes_on_after_a_retry),
         cmocka_unit_test(a_failed_task_that_is_tried_again_has_two_results),
+        cmocka_unit_test(while_the_record_cannot_be_written_nothing_is_tried),
+        cmocka_unit_test(what_runs_when_the_target_is_reached_is_ended),
         cmocka_unit_test(a_log_that_lost_suggestions_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
