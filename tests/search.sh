@@ -200,9 +200,10 @@ experiments:
       {metric: acc, goal: maximize, trials: 8, parallel: 8, algorithm: grid,
        early_stop: {algorithm: median, resource: epoch, min: 2}}
     command:
-      - for e in 1 2 3; do echo "epoch $e acc={{q}}"; done
-      - test {{q}} -ge 4 || sleep 1; echo "epoch 4 acc={{q}}"
-      - test {{q}} -ge 4 || sleep 30
+      - v={{q}}; test $v -lt 4 || v=9
+      - for e in 1 2 3; do echo "epoch $e acc=$v"; done
+      - test $v -eq 9 || sleep 1; echo "epoch 4 acc=$v"
+      - test $v -eq 9 || sleep 30
 END
 SECONDS=0
 check "trials worse than the median are stopped" "$DROVER" run median.yaml --state s.median --slots 8
@@ -210,6 +211,39 @@ check "at once" test "$SECONDS" -lt 15
 check_equal "those three, and it is recorded why" "3 3" \
     "$(count s.median result '"state":"stopped"') $(count s.median result 'is worse than')"
 check_output "and they count as succeeded" '8 of 8 tasks succeeded' "$DROVER" status --state s.median
+
+cat >files.yaml <<'END'
+seed: 3
+experiments:
+  train:
+    parameters: {q: {values: 1..8}}
+    search:
+      {metric: acc, goal: maximize, trials: 8, parallel: 8, algorithm: grid, early_stop: {algorithm: median, min: 2}}
+    command:
+      - v={{q}}; test $v -lt 4 || v=9
+      - for e in 1 2 3; do echo '{"step":'$e',"acc":'$v'}' >>{{output}}/metrics.jsonl; done
+      - test $v -eq 9 || sleep 1; echo '{"step":4,"acc":'$v'}' >>{{output}}/metrics.jsonl
+      - test $v -eq 9 || sleep 30
+END
+SECONDS=0
+check "also by what they write to files" "$DROVER" run files.yaml --state s.files --slots 8
+check "as they write it" test "$SECONDS" -lt 15
+check_equal "the same three" 3 "$(count s.files result '"state":"stopped"')"
+
+cat >stable.yaml <<'END'
+seed: 3
+experiments:
+  train:
+    parameters: {q: {values: 1..2}}
+    search: {metric: acc, goal: maximize, trials: 2, algorithm: grid, early_stop: {algorithm: stabilised, resource: epoch}}
+    command:
+      - awk 'BEGIN { for (e = 1; e <= 60; e++) print "epoch " e " acc=" 0.9 - 0.8 * exp(-e / 3) }'
+      - sleep 0.1; test {{q}} -eq 1 || sleep 30
+END
+SECONDS=0
+check "a trial whose curve has become flat is stopped" "$DROVER" run stable.yaml --state s.stable --slots 2
+check_equal "at once, and it is recorded why" "1 1" \
+    "$((SECONDS < 15)) $(count s.stable result '"reason":"the curve has stabilised"')"
 
 # --- what makes no sense ------------------------------------------------------------------------
 
