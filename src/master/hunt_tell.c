@@ -352,6 +352,9 @@ static bool collect_leg(struct hunt_leg *leg, bool is_cancelled)
     if (state != TRIALS_CANCELLED && !read_tasks(leg)) {
         return false;
     }
+    if (hunt->ends_running && (state == TRIALS_STOPPED || state == TRIALS_CANCELLED)) {
+        str_addf(&reason, "the search was over: %s", str_text(&hunt->why));
+    }
     hunt_finish_leg(leg, state, reason.size > 0 ? str_text(&reason) : NULL);
     return true;
 }
