@@ -102,9 +102,6 @@ static void say_choice(struct hunt *hunt)
     if (!is_first && search_choice(hunt->search) == hunt->chosen) {
         return;
     }
-    if (is_first) {
-        hunt_take_warm(hunt);
-    }
     hunt->chosen = search_choice(hunt->search);
     add_search_line(hunt);
     if (is_first) {
@@ -236,7 +233,7 @@ void hunt_ask(struct hunt *hunt)
         server_is_stopping(hunt->server)) {
         return;
     }
-    if (hunt->reread < hunt->reread_count) {
+    if (hunt->reread < hunt->reread_count || (hunt->began_ms == 0 && !hunt_take_warm(hunt))) {
         return;
     }
     uint64_t more = wanted(hunt, &view);

@@ -43,8 +43,9 @@ struct hunt {
     struct pareto *pareto; /* with several goals */
     struct stop stop;
 
-    int64_t began_ms;    /* 0: not yet */
-    uint64_t warm_count; /* trials of earlier workflows; the search counts them before its own */
+    int64_t began_ms;       /* 0: not yet */
+    uint64_t warm_count;    /* trials of earlier workflows; the search counts them before its own */
+    struct hunt_warm *warm; /* those that are still to be told; NULL: they were not read */
     enum search_algorithm chosen;
     uint8_t *told; /* by leg: it has a result */
     size_t told_cap;
@@ -121,8 +122,9 @@ void hunt_add_open(struct hunt *hunt, uint64_t leg);
 /* --- hunt_warm.c --- */
 
 /* Before the first trial: those of the workflows that warm_start: names are told to the search and
- * written down, with a note of how many. */
-void hunt_take_warm(struct hunt *hunt);
+ * written down, with a note of how many. False: there are more, in the next slice. */
+bool hunt_take_warm(struct hunt *hunt);
+void hunt_drop_warm(struct hunt *hunt);
 /* One that was written down. ERR_CORRUPT: it cannot be so. */
 MUST_USE enum err_code hunt_apply_warm(struct hunt *hunt, const struct trials_line *line,
                                        struct err *err);

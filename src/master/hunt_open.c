@@ -29,6 +29,7 @@ void hunt_destroy(struct hunt *hunt)
         return;
     }
     drop_open(hunt);
+    hunt_drop_warm(hunt);
     search_destroy(hunt->search);
     asha_destroy(hunt->asha);
     early_destroy(hunt->early);

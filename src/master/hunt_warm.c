@@ -5,11 +5,13 @@
  * crash in between, those that are there already are passed over. */
 #include "master/hunt_internal.h"
 
+#include "base/mem.h"
 #include "master/place.h"
 #include "master/warm.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WARM_MAX = 100000 };
@@ -87,6 +89,15 @@ enum err_code hunt_apply_warm(struct hunt *hunt, const struct trials_line *line,
 /* --- reading them ------------------------------------------------------------------------------
  */
 
+/* Lines that are not written yet. Reading them is quick, telling a model is not. */
+struct hunt_warm {
+    struct arena arena;
+    struct trials_line *lines;
+    size_t count;
+    size_t cap;
+    size_t next;
+};
+
 struct reading {
     struct hunt *hunt;
     const char *from;
@@ -98,8 +109,10 @@ static enum err_code take(void *owner, const struct warm_trial *trial, struct er
 {
     struct reading *reading = owner;
     struct hunt *hunt = reading->hunt;
+    struct hunt_warm *warm = hunt->warm;
     AUTO_STR struct str point = {0};
-    if (reading->passed > 0 || hunt->warm_count >= WARM_MAX) {
+    (void)err;
+    if (reading->passed > 0 || hunt->warm_count + warm->count >= WARM_MAX) {
         reading->full += reading->passed == 0;
         reading->passed -= reading->passed > 0;
         return ERR_OK;
@@ -107,21 +120,17 @@ static enum err_code take(void *owner, const struct warm_trial *trial, struct er
     search_space_add_text(hunt->book->space, trial->values, &point);
     struct trials_line line = {.kind = TRIALS_WARM,
                                .experiment = hunt->experiment->name,
-                               .at_ms = server_now_ms(hunt->server),
                                .from = reading->from,
                                .trial = trial->trial,
                                .state = state_of(trial->status),
                                .value_count = hunt->experiment->search->goal_count,
-                               .params = trial->params,
-                               .point = str_text(&point)};
+                               .params = arena_strdup(&warm->arena, trial->params),
+                               .point = arena_strndup(&warm->arena, str_text(&point), point.size)};
     for (size_t i = 0; i < line.value_count; i++) {
         line.values[i] = trial->results ? trial->results[i] : (double)NAN;
     }
-    enum err_code code = hunt_apply_warm(hunt, &line, err);
-    if (code == ERR_OK) {
-        trials_add_line(&hunt->home->pending, &line);
-    }
-    return code;
+    VEC_PUSH(warm->lines, warm->count, warm->cap) = line;
+    return ERR_OK;
 }
 
 /* Where a workflow is kept: on a server its workflows, otherwise the runs of the default place. */
@@ -134,7 +143,8 @@ static bool find_folder(const struct hunt *hunt, const char *id, struct str *out
             return true;
         }
     }
-    return !hunt->home->flow->has_own_folder && place_find_run(id, out, NULL) == ERR_OK;
+    return !hunt->home->flow->has_own_folder && place_find_run(id, out, NULL) == ERR_OK &&
+           strcmp(str_text(out), hunt->home->flow->folder) != 0;
 }
 
 static void add_rest(struct str *out, uint64_t count, const char *what)
@@ -180,17 +190,54 @@ static void take_workflow(struct reading *reading, struct warm *warm)
     say(reading, &counts);
 }
 
-void hunt_take_warm(struct hunt *hunt)
+static void read_all(struct hunt *hunt)
 {
     const struct search_spec *spec = hunt->experiment->search;
-    if (spec->warm_start_count == 0) {
-        return;
-    }
     struct warm *warm = warm_create(hunt->experiment);
     struct reading reading = {.hunt = hunt, .passed = hunt->warm_count};
+    hunt->warm = mem_alloc(sizeof *hunt->warm);
     for (size_t i = 0; i < spec->warm_start_count; i++) {
         reading.from = spec->warm_starts[i];
         take_workflow(&reading, warm);
     }
     warm_destroy(warm);
+}
+
+static void empty(struct hunt_warm *warm)
+{
+    arena_release(&warm->arena);
+    free(warm->lines);
+    *warm = (struct hunt_warm){0};
+}
+
+bool hunt_take_warm(struct hunt *hunt)
+{
+    if (hunt->experiment->search->warm_start_count == 0) {
+        return true;
+    }
+    if (!hunt->warm) {
+        read_all(hunt);
+    }
+    struct hunt_warm *warm = hunt->warm;
+    while (warm->next < warm->count) {
+        struct trials_line *line = &warm->lines[warm->next++];
+        line->at_ms = server_now_ms(hunt->server);
+        enum err_code code = hunt_apply_warm(hunt, line, NULL);
+        CHECK(code == ERR_OK); /* warm_fit found it in the space */
+        trials_add_line(&hunt->home->pending, line);
+        if (warm->next < warm->count && hunt_time_is_up(hunt)) {
+            return false;
+        }
+    }
+    empty(warm);
+    return true;
+}
+
+void hunt_drop_warm(struct hunt *hunt)
+{
+    if (hunt->warm) {
+        empty(hunt->warm);
+        free(hunt->warm);
+        hunt->warm = NULL;
+    }
 }
