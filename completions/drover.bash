@@ -23,6 +23,9 @@ list     none     --state= --json
 status   run      --state= --json
 tasks    run      --state= --failed --experiment= --json
 logs     task     --state= --follow --attempt= --grep= --regex --experiment= --limit= --json
+trials   run      --state= --experiment= --json --csv --limit= --importance --metric= --plot --svg= --kind= --svg-dir=
+best     run      --state= --experiment= --json
+compare  run      --state= --experiment= --metric= --plot --svg= --json
 top      none     --state= --interval= --once --json
 sim      recipe   --nodes= --slots= --task-time= --mtbf= --boot-time= --lease= --cut-share= --net-loss= --fail-share= --price= --limit= --seed= --set= --json
 catalog  file
@@ -49,9 +52,10 @@ _drover_recipes() {
 
 _drover_value() { # OPTION PREFIX
     case $1 in
-    --state | --work) compgen -d -S / -- "$2" ;;
+    --state | --work | --svg-dir) compgen -d -S / -- "$2" ;;
     --join) compgen -P @ -f -- "${2#@}" ;;
-    --notice-file) compgen -f -- "$2" ;;
+    --notice-file | --svg) compgen -f -- "$2" ;;
+    --kind) compgen -W 'history parallel importance slices pareto' -- "$2" ;;
     --durable) compgen -W 'process power' -- "$2" ;;
     --cache-dir) compgen -d -S / -- "$2" ;;
     --ca-file) compgen -f -- "$2" ;;

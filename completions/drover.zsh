@@ -25,6 +25,9 @@ _drover() {
         'status:how a run stands'
         'tasks:the tasks of a run'
         'logs:what a task printed'
+        'trials:the trials of a search, best first'
+        'best:the best trial and how to run it again'
+        'compare:searches side by side'
         'top:watch a server'
         'sim:predict time and cost on many nodes'
         'catalog:machines and their prices'
@@ -170,6 +173,21 @@ _drover() {
             '--attempt=[of an earlier attempt]:number:' \
             '--grep=[lines that hold a text]:text:' '--regex[it is a regular expression]' \
             '--limit=[stop after so many]:number:' '1:task:'
+        ;;
+    trials)
+        _arguments $state $json $experiment $run '--csv[one line a trial]' \
+            '--limit=[only the best]:number:' \
+            '--importance[what each parameter explains]' \
+            '--metric=[of several]:metric:' '--plot[draw in the terminal]' \
+            '--svg=[draw a picture]:file:_files' \
+            '--kind=[which picture]:kind:(history parallel importance slices pareto)' \
+            '--svg-dir=[draw them all]:folder:_files -/'
+        ;;
+    best) _arguments $state $json $experiment $run ;;
+    compare)
+        _arguments $state $json $experiment '--metric=[of several]:metric:' \
+            '--plot[draw in the terminal]' '--svg=[draw a picture]:file:_files' \
+            '*:run:_drover_runs'
         ;;
     top)
         _arguments $state $json '--interval=[between looks]:time:' '--once[print it once]'

@@ -2,7 +2,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/jread.h"
+#include "base/jread.h"
 #include "cli/mount_talk.h"
 #include "cli/volume_ref.h"
 #include "mount/mount.h"

@@ -69,8 +69,14 @@ static void print_experiment(const struct plan_context *context, uint32_t number
     struct arena arena = {0};
     struct str out = {0};
     struct str params = {0};
-    uint64_t count =
-        experiment->task_count < options->limit ? experiment->task_count : options->limit;
+    uint64_t most = experiment->search ? experiment->gang : experiment->task_count;
+    uint64_t count = most < options->limit ? most : options->limit;
+    if (experiment->search) {
+        fprintf(stderr,
+                "drover: '%s' is a search of %" PRIu64
+                " trials, chosen while it runs; this is an example\n",
+                experiment->name, experiment->search->trials);
+    }
     for (uint64_t index = 0; index < count; index++) {
         struct plan_task task = {0};
         plan_task(context, number, index, 1, &arena, &task);

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/data_verbs.h"
-#include "cli/jread.h"
+#include "base/jread.h"
 #include "cli/progress.h"
 #include "data/tree.h"
 

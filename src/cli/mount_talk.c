@@ -3,7 +3,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/jread.h"
+#include "base/jread.h"
 
 #include <errno.h>
 #include <inttypes.h>

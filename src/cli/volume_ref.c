@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/jread.h"
+#include "base/jread.h"
 
 #include <dirent.h>
 #include <errno.h>
