@@ -35,6 +35,7 @@ void carrier_init(struct carrier *carrier)
     make_token(carrier, WIRE_TOKEN_CHECKPOINT, carrier->checkpoint_token);
     make_token(carrier, WIRE_TOKEN_CODE, carrier->code_token);
     make_token(carrier, WIRE_TOKEN_OUTPUTS, carrier->outputs_token);
+    make_token(carrier, "", carrier->volume_end);
 }
 
 void carrier_release(struct carrier *carrier)
@@ -153,6 +154,34 @@ static void add_inputs(struct carrier *carrier, const struct flow *flow,
     }
 }
 
+static void add_volumes(struct carrier *carrier, const struct flow *flow,
+                        const struct experiment *experiment, Drover__Run *run)
+{
+    const struct recipe_volumes *volumes = &experiment->volumes;
+    run->n_volumes = volumes->count;
+    run->volumes = arena_alloc(&carrier->arena, volumes->count * sizeof(Drover__Volume *));
+    for (size_t i = 0; i < volumes->count; i++) {
+        const struct recipe_volume *from = &volumes->items[i];
+        const struct store_place *place =
+            from->listed ? stores_find(&flow->stores, from->listed) : NULL;
+        CHECK(from->store || place); /* stores_check */
+        Drover__Volume *volume = arena_alloc(&carrier->arena, sizeof *volume);
+        drover__volume__init(volume);
+        volume->name = (char *)from->name;
+        volume->store = from->store ? (char *)from->store : place->store;
+        volume->snapshot = from->snapshot ? (char *)from->snapshot : volume->snapshot;
+        if (place) {
+            volume->endpoint = place->endpoint;
+            volume->region = place->region;
+            volume->addressing = place->addressing;
+        }
+        run->volumes[i] = volume;
+    }
+    if (experiment->checkpoint && recipe_find_volume(volumes, RECIPE_CHECKPOINT_VOLUME)) {
+        run->checkpoint_volume = (char *)RECIPE_CHECKPOINT_VOLUME;
+    }
+}
+
 static void make_plan(struct carrier *carrier, const struct flow *flow,
                       const struct core_attempt *id, struct plan_task *plan)
 {
@@ -164,6 +193,8 @@ static void make_plan(struct carrier *carrier, const struct flow *flow,
         .outputs_folder = carrier->outputs_token,
         .output = carrier->output_token,
         .checkpoint = experiment->checkpoint ? carrier->checkpoint_token : NULL,
+        .volume_before = WIRE_TOKEN_VOLUME,
+        .volume_after = carrier->volume_end,
         .recipe_folder = flow->code[0] ? carrier->code_token : flow->recipe_folder,
         .given = flow->given,
         .given_owner = flow->given_owner};
@@ -189,6 +220,11 @@ static size_t other_bytes(const Drover__Run *run)
     }
     for (size_t i = 0; i < run->n_inputs; i++) {
         bytes += strlen(run->inputs[i]) + 4;
+    }
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        const Drover__Volume *volume = run->volumes[i];
+        bytes += strlen(volume->name) + strlen(volume->store) + strlen(volume->snapshot) +
+                 strlen(volume->endpoint) + strlen(volume->region) + 32;
     }
     return bytes;
 }
@@ -224,6 +260,7 @@ static void add_run(struct carrier *carrier, uint32_t node, const struct core_at
     run->inherit_env = experiment->inherit_env;
     add_secrets(carrier, flow, experiment, run);
     add_inputs(carrier, flow, experiment, run);
+    add_volumes(carrier, flow, experiment, run);
     add_needs(flow, experiment, run);
     run->timeout_ms = experiment->timeout_ms;
     run->grace_ms = experiment->grace_ms;

@@ -74,6 +74,7 @@ struct carrier {
     char checkpoint_token[64];
     char code_token[64];
     char outputs_token[64];
+    char volume_end[64]; /* what follows the name in a volume's */
     struct arena arena;   /* of the messages being built */
     struct mailbag *bags; /* by node number */
     size_t bag_count;

@@ -26,6 +26,7 @@ void flow_destroy(struct flow *flow)
     free(flow->code);
     free(flow->key);
     free(flow->owner);
+    stores_release(&flow->stores);
     free(flow);
 }
 
@@ -111,6 +112,9 @@ void flow_record(const struct flow *flow, const struct flow_source *source, stru
     add_text(document, "code", flow->code);
     add_text(document, "key", flow->key);
     add_text(document, "owner", flow->owner);
+    AUTO_STR struct str stores = {0};
+    stores_add_json(&flow->stores, &stores);
+    add_text(document, "volumes", str_text(&stores));
 }
 
 static char *text_or_empty(const struct str *document, const char *name)
@@ -156,7 +160,8 @@ static bool read_record(const struct str *document, struct flow *flow, struct fl
     flow->code = text_or_empty(document, "code");
     flow->key = text_or_empty(document, "key");
     flow->owner = text_or_empty(document, "owner");
-    return true;
+    AUTO_FREE char *stores = text_or_empty(document, "volumes");
+    return stores_parse(stores, &flow->stores, NULL) == ERR_OK;
 }
 
 static enum err_code restore_recipe(struct flow *flow, const struct flow_source *source,

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "master/stores.h"
 #include "recipe/diag.h"
 #include "recipe/plan.h"
 
@@ -27,6 +28,7 @@ struct flow {
     char *key;           /* idempotency key, or "" */
     char *owner;         /* name of the token that submitted it, or "" */
     struct recipe *recipe;
+    struct stores stores; /* of the volumes that the recipe knows by name */
     uint64_t seed;
     bool ignore_hardware;
     bool no_containers;

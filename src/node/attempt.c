@@ -105,8 +105,15 @@ void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt
 {
     const Drover__Run *run = attempt->run;
     uint64_t number = run->id->task;
-    if (!attempt->is_remote && run->checkpoint_name[0] != '\0') {
+    bool is_in_volume = run->checkpoint_volume[0] != '\0';
+    if ((!attempt->is_remote || is_in_volume) && run->checkpoint_name[0] != '\0') {
         number = strtoull(run->checkpoint_name, NULL, 10); /* wire_check: digits that fit */
+    }
+    if (is_in_volume) {
+        str_clear(out);
+        str_addf(out, "%s/%s/%s/%" PRIu64, volumes_folder(attempt, run->checkpoint_volume),
+                 run->workflow_id, run->experiment_name, number);
+        return;
     }
     add_folder(agent, attempt, "checkpoints", number, out);
     if (attempt->is_remote) {
@@ -117,10 +124,19 @@ void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt
     str_add_u64(out, number);
 }
 
+bool attempt_sends_checkpoint(const struct attempt *attempt)
+{
+    return attempt->is_remote && attempt->run->checkpoint &&
+           attempt->run->checkpoint_volume[0] == '\0';
+}
+
 static enum err_code prepare_checkpoint(struct agent *agent, const struct attempt *attempt,
                                         struct err *err)
 {
     attempt_checkpoint(agent, attempt, &agent->other_path);
+    if (attempt->run->checkpoint_volume[0] != '\0') {
+        return ERR_OK; /* volumes.h has made it */
+    }
     return io_make_dirs(str_text(&agent->other_path), err);
 }
 
@@ -179,7 +195,8 @@ void attempt_move(struct attempt *attempt, struct attempt_list *to)
 static enum err_code check_places(const struct attempt *attempt, struct err *err)
 {
     const Drover__Run *run = attempt->run;
-    if (attempt->is_remote && run->workflow_id[0] == '\0') {
+    bool needs_id = attempt->is_remote || run->checkpoint_volume[0] != '\0';
+    if (needs_id && run->workflow_id[0] == '\0') {
         return err_set(err, ERR_INVALID, "the workflow has no id to name a folder after");
     }
     if (run->root.len > 0 && run->root.data[0] != '/') {
@@ -255,6 +272,13 @@ static enum err_code launch(struct agent *agent, struct attempt *attempt, struct
         str_add(&agent->inputs_path, "/outputs");
         place.inputs = str_text(&agent->inputs_path);
     }
+    struct launch_volume volumes[WIRE_VOLUMES_MAX];
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        const char *name = run->volumes[i]->name;
+        volumes[i] = (struct launch_volume){name, volumes_folder(attempt, name)};
+    }
+    place.volumes = volumes;
+    place.volume_count = run->n_volumes;
     code = launch_build(&agent->launcher, run, &place, err);
     if (code == ERR_OK) {
         cgroup_slot_limit(&agent->cgroup, &slot->cgroup, run->memory_bytes);
@@ -375,6 +399,7 @@ static void free_attempt(struct attempt *attempt)
     drover__run__free_unpacked(attempt->run, NULL);
     free(attempt->ended.log.data);
     free(attempt->detail);
+    free(attempt->volumes);
     free(attempt);
 }
 
@@ -386,7 +411,7 @@ static void throw_away(struct agent *agent, const struct attempt *attempt, bool 
         attempt_add_name(attempt->run, path);
         (void)!trash_take(&agent->trash, str_text(path));
     }
-    if (attempt->is_remote && attempt->run->checkpoint) {
+    if (attempt_sends_checkpoint(attempt)) {
         attempt_checkpoint(agent, attempt, path);
         (void)!trash_take(&agent->trash, str_text(path));
     }

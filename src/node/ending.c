@@ -12,8 +12,8 @@
 /* After its process died, or its folder cannot be had any more. */
 static void close_slot(struct agent *agent, struct agent_slot *slot)
 {
-    pid_t others[AGENT_SLOTS_MAX];
-    size_t count = 0;
+    pid_t others[AGENT_SLOTS_MAX + VOLUMES_PROCESSES_MAX];
+    size_t count = volumes_processes(agent, others);
     for (uint32_t i = 0; i < agent->slot_count; i++) {
         if (&agent->slots[i] != slot && agent->slots[i].is_open) {
             others[count++] = agent->slots[i].slot.pid;
@@ -55,6 +55,7 @@ void attempt_take_unsent(struct agent *agent, struct attempt *attempt)
 
 void attempt_report(struct agent *agent, struct attempt *attempt)
 {
+    volumes_let_go(attempt);
     attempt_move(attempt, &agent->ended);
     attempt->ended.id = attempt->run->id;
     if (attempt->detail) {

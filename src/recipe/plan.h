@@ -29,6 +29,9 @@ struct plan_context {
     const char *output;         /* this attempt's own folder */
     const char *checkpoint;     /* or NULL */
     const char *recipe_folder;
+    const char
+        *volume_before;       /* the folder of volume NAME is BEFORE NAME AFTER; NULL: "volumes/" */
+    const char *volume_after; /* NULL: "" */
     plan_given_fn given; /* asked about tasks of a search. NULL, or where it says false: the values
                             are an example, drawn from the space, of trial task / gang, rung 0 */
     void *given_owner;
@@ -48,6 +51,7 @@ struct plan_task {
                    DROVER_EXPERIMENT, DROVER_INDEX, DROVER_OUTPUT, DROVER_CHECKPOINT where set; of a
                    search DROVER_TRIAL, DROVER_RUNG and perhaps DROVER_BUDGET; with search: or
                    metrics: DROVER_REPORT, the file metrics.jsonl in the output folder; then
+                   DROVER_VOLUME_NAME for each volume; then
                    env: (which cannot name DROVER_*). PATH, HOME, LANG, inherited variables and
                    secrets are the node's. */
     size_t env_count;

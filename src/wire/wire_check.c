@@ -1,7 +1,7 @@
 #include "wire/wire_check.h"
 
-#include <stdint.h>
 #include <limits.h>
+#include <stdint.h>
 #include <string.h>
 
 /* A length of time no longer than this can be added to any clock without overflow. */
@@ -89,6 +89,42 @@ static bool path_is_sane(const ProtobufCBinaryData *path)
 
 /* --- to a node -------------------------------------------------------------------------------- */
 
+/* One word of a command line that is no option. */
+static bool word_is_safe(const char *text)
+{
+    return strlen(text) <= WIRE_STORE_BYTES_MAX && text[0] != '-' && !strchr(text, ' ') &&
+           wire_text_is_clean(text, WIRE_STORE_BYTES_MAX);
+}
+
+static bool volume_is_safe(const Drover__Volume *volume)
+{
+    const char *addressing = volume->addressing;
+    bool is_store =
+        strncmp(volume->store, "file:///", 8) == 0 || strncmp(volume->store, "s3://", 5) == 0;
+    return name_is_safe(volume->name) && is_store && word_is_safe(volume->store) &&
+           (volume->snapshot[0] == '\0' || name_is_safe(volume->snapshot)) &&
+           word_is_safe(volume->snapshot) && word_is_safe(volume->endpoint) &&
+           word_is_safe(volume->region) &&
+           (addressing[0] == '\0' || strcmp(addressing, "path") == 0 ||
+            strcmp(addressing, "virtual") == 0);
+}
+
+static enum err_code check_volumes(const Drover__Run *run, struct err *err)
+{
+    bool is_found = run->checkpoint_volume[0] == '\0';
+    if (run->n_volumes > WIRE_VOLUMES_MAX) {
+        return err_set(err, ERR_INVALID, "run: more than %d volumes", (int)WIRE_VOLUMES_MAX);
+    }
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        if (!volume_is_safe(run->volumes[i])) {
+            return err_set(err, ERR_INVALID, "run: a volume that cannot be mounted");
+        }
+        is_found = is_found || (strcmp(run->volumes[i]->name, run->checkpoint_volume) == 0 &&
+                                run->volumes[i]->snapshot[0] == '\0');
+    }
+    return is_found ? ERR_OK : err_set(err, ERR_INVALID, "run: no volume for the checkpoint");
+}
+
 static enum err_code check_run_names(const Drover__Run *run, struct err *err)
 {
     if (!name_is_safe(run->experiment_name)) {
@@ -134,7 +170,8 @@ static enum err_code check_run(const Drover__Run *run, struct err *err)
         run->memory_bytes > INT64_MAX || run->log_limit_bytes > INT64_MAX) {
         return err_set(err, ERR_INVALID, "run: a need out of range");
     }
-    return check_run_names(run, err);
+    enum err_code code = check_volumes(run, err);
+    return code == ERR_OK ? check_run_names(run, err) : code;
 }
 
 static enum err_code check_welcome(const Drover__Welcome *welcome, struct err *err)

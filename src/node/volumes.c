@@ -1,0 +1,488 @@
+#include "node/volumes.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "node/agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    IDLE_MS = 30000,           /* a mount that nobody needs is kept so long */
+    COLLECT_MS = 20,           /* between looks for a process that ends */
+    CLOSE_PATIENCE_MS = 60000, /* until a mount that stores what was written is killed */
+};
+
+void volumes_init(struct agent *agent)
+{
+    TAILQ_INIT(&agent->volumes.places);
+    TAILQ_INIT(&agent->volumes.errands);
+}
+
+/* --- places ---------------------------------------------------------------------------------- */
+
+static void remove_place(struct agent *agent, struct volumes_place *place)
+{
+    struct volumes *volumes = &agent->volumes;
+    volumes_remove_place_files(place);
+    if (place->fd >= 0) {
+        close(place->fd);
+    }
+    TAILQ_REMOVE(&volumes->places, place, link);
+    volumes->place_count--;
+    free(place->key);
+    free(place->shown);
+    free(place->mount);
+    free(place->folder);
+    free(place);
+}
+
+static struct volumes_place *find_place(struct agent *agent, const char *key)
+{
+    struct volumes_place *place = NULL;
+    TAILQ_FOREACH(place, &agent->volumes.places, link)
+    {
+        bool lives = place->state == VOLUMES_MOUNTING || place->state == VOLUMES_READY;
+        if (lives && strcmp(place->key, key) == 0) {
+            return place;
+        }
+    }
+    return NULL;
+}
+
+static enum err_code make_place(struct agent *agent, const Drover__Volume *volume,
+                                struct volumes_place **out, struct err *err)
+{
+    struct volumes *volumes = &agent->volumes;
+    if (volumes->place_count >= VOLUMES_MAX) {
+        return err_set(err, ERR_QUOTA, "more than %d volumes are mounted here", (int)VOLUMES_MAX);
+    }
+    if (volumes->epoll == 0) {
+        int epoll = epoll_create1(EPOLL_CLOEXEC);
+        if (epoll < 0) {
+            return err_errno(err, errno, "volumes: epoll");
+        }
+        volumes->epoll = epoll;
+    }
+    struct volumes_place *place = mem_alloc(sizeof *place);
+    place->key = volumes_key(volume, false);
+    place->shown = volumes_key(volume, true);
+    place->is_writable = volume->snapshot[0] == '\0';
+    place->fd = -1;
+    TAILQ_INSERT_TAIL(&volumes->places, place, link);
+    volumes->place_count++;
+    enum err_code code = volumes_mount(agent, place, volume, err);
+    if (code != ERR_OK && place->pid > 0) { /* it is collected later */
+        volumes_unmount(place);
+    } else if (code != ERR_OK) {
+        remove_place(agent, place);
+    }
+    *out = place;
+    return code;
+}
+
+enum err_code volumes_before(struct agent *agent, struct attempt *attempt, struct err *err)
+{
+    const Drover__Run *run = attempt->run;
+    attempt->volumes = mem_array(run->n_volumes, sizeof *attempt->volumes);
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        AUTO_FREE char *key = volumes_key(run->volumes[i], false);
+        struct volumes_place *place = find_place(agent, key);
+        enum err_code code = place ? ERR_OK : make_place(agent, run->volumes[i], &place, err);
+        if (code != ERR_OK) {
+            return code;
+        }
+        attempt->volumes[i] = place;
+        place->users++;
+        bool holds_checkpoint = strcmp(run->volumes[i]->name, run->checkpoint_volume) == 0;
+        if (place->state != VOLUMES_READY || holds_checkpoint) {
+            haul_add(agent, attempt, HAUL_VOLUME)->volume = place;
+        }
+    }
+    return ERR_OK;
+}
+
+void volumes_let_go(struct attempt *attempt)
+{
+    for (size_t i = 0; attempt->volumes && i < attempt->run->n_volumes; i++) {
+        struct volumes_place *place = attempt->volumes[i];
+        if (place) {
+            CHECK(place->users > 0);
+            place->users--;
+            place->idle_since_ms = clock_mono_ms();
+        }
+    }
+    free(attempt->volumes);
+    attempt->volumes = NULL;
+}
+
+const char *volumes_folder(const struct attempt *attempt, const char *name)
+{
+    const Drover__Run *run = attempt->run;
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        if (strcmp(run->volumes[i]->name, name) == 0) {
+            return attempt->volumes[i]->folder;
+        }
+    }
+    CHECK(!"a volume that the run has");
+    return NULL;
+}
+
+static bool is_waiting_for(struct agent *agent, const struct attempt *attempt,
+                           const struct volumes_place *place)
+{
+    const struct haul_item *item = NULL;
+    TAILQ_FOREACH(item, &agent->haul.items, link)
+    {
+        if (item->attempt == attempt && item->kind == HAUL_COMMIT && item->volume == place) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void volumes_after(struct agent *agent, struct attempt *attempt)
+{
+    if (attempt->ended.outcome == DROVER__OUTCOME__OUTCOME_NOT_STARTED) {
+        return;
+    }
+    for (size_t i = 0; attempt->volumes && i < attempt->run->n_volumes; i++) {
+        struct volumes_place *place = attempt->volumes[i];
+        if (place->is_writable && !is_waiting_for(agent, attempt, place)) {
+            struct haul_item *item = haul_add(agent, attempt, HAUL_COMMIT);
+            item->volume = place;
+            item->round = place->rounds + 1; /* one that is under way may have begun too early */
+        }
+    }
+}
+
+size_t volumes_processes(const struct agent *agent, pid_t out[VOLUMES_PROCESSES_MAX])
+{
+    size_t count = 0;
+    const struct volumes_place *place = NULL;
+    const struct volumes_errand *errand = NULL;
+    TAILQ_FOREACH(place, &agent->volumes.places, link)
+    {
+        if (place->pid > 0) {
+            out[count++] = place->pid;
+        }
+    }
+    TAILQ_FOREACH(errand, &agent->volumes.errands, link)
+    {
+        if (errand->pid > 0) {
+            out[count++] = errand->pid;
+        }
+    }
+    return count;
+}
+
+/* --- what is heard of them ------------------------------------------------------------------- */
+
+/* "ready" or "ready FOLDER", on a line of its own. */
+static void take_line(struct volumes_place *place)
+{
+    static const char word[] = "ready";
+    char *end = memchr(place->said, '\n', place->said_size);
+    if (!end || place->state != VOLUMES_MOUNTING) {
+        return;
+    }
+    *end = '\0';
+    if (strncmp(place->said, word, sizeof word - 1) == 0) {
+        const char *folder = place->said + sizeof word - 1;
+        place->folder = mem_strdup(folder[0] == ' ' ? folder + 1 : place->mount);
+        place->state = VOLUMES_READY;
+    }
+}
+
+static void hear_place(struct volumes_place *place)
+{
+    ssize_t got = 0;
+    while (place->fd >= 0) {
+        size_t room = sizeof place->said - 1 - place->said_size;
+        if (room == 0) { /* nobody says so much */
+            place->said_size = 0;
+            continue;
+        }
+        got = read(place->fd, place->said + place->said_size, room);
+        if (got <= 0) {
+            break;
+        }
+        place->said_size += (size_t)got;
+    }
+    take_line(place);
+    bool is_over = place->fd >= 0 && !(got < 0 && (errno == EAGAIN || errno == EINTR));
+    if (is_over) {
+        close(place->fd);
+        place->fd = -1;
+    }
+    if (place->fd < 0 && place->state != VOLUMES_DEAD) {
+        if (place->state != VOLUMES_LEAVING) {
+            volumes_read_why(place);
+            place->state = VOLUMES_DEAD;
+        }
+    }
+}
+
+static struct haul_item *find_commit(struct agent *agent, const struct volumes_place *place,
+                                     uint64_t round)
+{
+    struct haul_item *item = NULL;
+    TAILQ_FOREACH(item, &agent->haul.items, link)
+    {
+        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see an item leave the list
+        if (item->kind == HAUL_COMMIT && item->volume == place && item->round <= round) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+static struct haul_item *find_folder(struct agent *agent, const struct volumes_errand *errand)
+{
+    struct haul_item *item = NULL;
+    TAILQ_FOREACH(item, &agent->haul.items, link)
+    {
+        if (item->kind == HAUL_VOLUME && item->volume == errand->place &&
+            item->round == errand->round) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+static void finish_commits(struct agent *agent, const struct volumes_place *place, uint64_t round,
+                           const struct err *err)
+{
+    struct haul_item *item = NULL;
+    while ((item = find_commit(agent, place, round)) != NULL) {
+        haul_finish_item(agent, item, err);
+    }
+}
+
+static void hear_errands(struct agent *agent)
+{
+    struct volumes_errand *next = NULL;
+    for (struct volumes_errand *errand = TAILQ_FIRST(&agent->volumes.errands); errand;
+         errand = next) {
+        struct err err = {0};
+        next = TAILQ_NEXT(errand, link);
+        if (!volumes_is_back(errand, &err)) {
+            continue;
+        }
+        struct haul_item *item = errand->is_commit ? NULL : find_folder(agent, errand);
+        if (errand->is_commit) {
+            errand->place->is_committing = false;
+            finish_commits(agent, errand->place, errand->round, &err);
+        } else if (item) {
+            haul_finish_item(agent, item, &err);
+        }
+        volumes_end_errand(agent, errand);
+    }
+}
+
+/* --- what is to be done ---------------------------------------------------------------------- */
+
+static bool holds_checkpoint(const struct haul_item *item)
+{
+    const Drover__Run *run = item->attempt->run;
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        if (item->attempt->volumes[i] == item->volume &&
+            strcmp(run->volumes[i]->name, run->checkpoint_volume) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum err_code send_for_folder(struct agent *agent, struct haul_item *item, struct err *err)
+{
+    item->round = ++agent->volumes.next_folder;
+    attempt_checkpoint(agent, item->attempt, &agent->other_path);
+    return volumes_send(agent, item->volume, str_text(&agent->other_path), item->round, err);
+}
+
+/* True: an item has gone, and the list with it. */
+static bool serve_item(struct agent *agent, struct haul_item *item)
+{
+    struct volumes_place *place = item->volume;
+    bool has_room = agent->volumes.errand_count < VOLUMES_ERRANDS_MAX;
+    struct err err = {0};
+    if (place->state == VOLUMES_DEAD) {
+        haul_finish_item(agent, item, &place->why);
+        return true;
+    }
+    if (place->state != VOLUMES_READY) {
+        return false;
+    }
+    bool is_commit = item->kind == HAUL_COMMIT;
+    if (!is_commit && !holds_checkpoint(item)) {
+        haul_finish_item(agent, item, &err);
+        return true;
+    }
+    bool is_sent = is_commit ? place->is_committing : item->round != 0;
+    if (is_sent || !has_room) {
+        return false;
+    }
+    if (!is_commit) {
+        if (send_for_folder(agent, item, &err) != ERR_OK) {
+            haul_finish_item(agent, item, &err);
+            return true;
+        }
+        return false;
+    }
+    place->rounds++;
+    if (volumes_send(agent, place, NULL, place->rounds, &err) != ERR_OK) {
+        finish_commits(agent, place, place->rounds, &err);
+        return true;
+    }
+    place->is_committing = true;
+    return false;
+}
+
+static bool serve_some(struct agent *agent)
+{
+    struct haul_item *item = NULL;
+    TAILQ_FOREACH(item, &agent->haul.items, link)
+    {
+        bool is_ours = item->kind == HAUL_VOLUME || item->kind == HAUL_COMMIT;
+        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see an item leave the list
+        if (is_ours && serve_item(agent, item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_errand(const struct agent *agent, const struct volumes_place *place)
+{
+    const struct volumes_errand *errand = NULL;
+    TAILQ_FOREACH(errand, &agent->volumes.errands, link)
+    {
+        if (errand->place == place) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void look_after(struct agent *agent, struct volumes_place *place, int64_t now_ms)
+{
+    bool is_idle = place->users == 0 && !has_errand(agent, place);
+    if (place->state == VOLUMES_READY && is_idle && now_ms >= place->idle_since_ms + IDLE_MS) {
+        if (volumes_is_shared(place)) {
+            place->idle_since_ms = now_ms;
+        } else {
+            volumes_unmount(place);
+        }
+    }
+    bool is_ending = place->state == VOLUMES_DEAD || place->state == VOLUMES_LEAVING;
+    if (is_ending && volumes_collect(place) && is_idle) {
+        remove_place(agent, place);
+    }
+}
+
+void volumes_turn(struct agent *agent)
+{
+    struct volumes_place *next = NULL;
+    if (TAILQ_EMPTY(&agent->volumes.places)) {
+        return;
+    }
+    struct volumes_place *place = NULL;
+    TAILQ_FOREACH(place, &agent->volumes.places, link)
+    {
+        hear_place(place);
+    }
+    hear_errands(agent);
+    while (serve_some(agent)) {
+    }
+    int64_t now_ms = clock_mono_ms();
+    for (place = TAILQ_FIRST(&agent->volumes.places); place; place = next) {
+        next = TAILQ_NEXT(place, link);
+        look_after(agent, place, now_ms);
+    }
+}
+
+int64_t volumes_wake_ms(const struct agent *agent)
+{
+    int64_t until_ms = INT64_MAX;
+    int64_t soon_ms = clock_mono_ms() + COLLECT_MS;
+    const struct volumes_place *place = NULL;
+    const struct volumes_errand *errand = NULL;
+    TAILQ_FOREACH(place, &agent->volumes.places, link)
+    {
+        bool is_ending = place->fd < 0 && place->pid > 0;
+        int64_t at_ms = is_ending ? soon_ms
+                        : place->state == VOLUMES_READY && place->users == 0
+                            ? place->idle_since_ms + IDLE_MS
+                            : INT64_MAX;
+        until_ms = at_ms < until_ms ? at_ms : until_ms;
+    }
+    TAILQ_FOREACH(errand, &agent->volumes.errands, link)
+    {
+        until_ms = errand->fd < 0 && soon_ms < until_ms ? soon_ms : until_ms;
+    }
+    return until_ms;
+}
+
+int volumes_fd(const struct agent *agent)
+{
+    return agent->volumes.epoll > 0 ? agent->volumes.epoll : -1;
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static bool all_gone(struct agent *agent)
+{
+    bool are_gone = true;
+    struct volumes_place *place = NULL;
+    TAILQ_FOREACH(place, &agent->volumes.places, link)
+    {
+        are_gone = volumes_collect(place) && are_gone;
+    }
+    return are_gone;
+}
+
+static void kill_place(struct volumes_place *place)
+{
+    if (!volumes_collect(place)) {
+        kill(place->pid, SIGKILL);
+        waitpid(place->pid, NULL, 0);
+        place->pid = 0;
+    }
+}
+
+void volumes_close(struct agent *agent)
+{
+    struct volumes *volumes = &agent->volumes;
+    struct volumes_place *place = NULL;
+    struct volumes_errand *errand = NULL;
+    if (!agent->options->work_folder || volumes->epoll == 0) {
+        return;
+    }
+    TAILQ_FOREACH(place, &volumes->places, link)
+    {
+        volumes_unmount(place);
+    }
+    int64_t until_ms = clock_mono_ms() + CLOSE_PATIENCE_MS;
+    while (!all_gone(agent) && clock_mono_ms() < until_ms) {
+        usleep(COLLECT_MS * 1000);
+    }
+    TAILQ_FOREACH(place, &volumes->places, link)
+    {
+        kill_place(place);
+    }
+    while ((errand = TAILQ_FIRST(&volumes->errands)) != NULL) {
+        volumes_end_errand(agent, errand); /* nothing holds it any more: its mount is gone */
+    }
+    while ((place = TAILQ_FIRST(&volumes->places)) != NULL) {
+        remove_place(agent, place);
+    }
+    close(volumes->epoll);
+    volumes->epoll = 0;
+    volumes_clean(agent->options->work_folder);
+}
