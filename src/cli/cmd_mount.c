@@ -27,7 +27,7 @@ enum { READ_AHEAD_KB = 4096 };
 struct mount_arguments {
     struct volume_ref ref, over;
     char *folder;
-    bool read_only, foreground, allow_other, take_over, shows_stats, as_json, for_node;
+    bool read_only, foreground, allow_other, take_over, shows_stats, as_json, for_node, is_ready;
     const char *cache_folder;
     uint64_t cache_bytes;
     int ready_fd;
@@ -157,6 +157,7 @@ static void on_ready(void *context)
         waitpid(child, NULL, 0);
     }
     if (arguments->for_node) {
+        arguments->is_ready = true;
         mount_node_say_ready(NULL);
         return;
     }
@@ -270,8 +271,9 @@ static int begin(struct mount_arguments *arguments)
         return in_background(arguments);
     }
     struct err err;
-    enum err_code code =
-        arguments->for_node ? mount_node_run(serve_node, arguments, &err) : serve(arguments, &err);
+    enum err_code code = arguments->for_node
+                             ? mount_node_run(serve_node, arguments, &arguments->is_ready, &err)
+                             : serve(arguments, &err);
     return code == ERR_OK ? EXIT_DONE : cli_error(volume_ref_exit(code), "%s", err.text);
 }
 

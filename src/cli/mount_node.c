@@ -88,13 +88,20 @@ static enum err_code stay_with(const char *folder, int pid, struct err *err)
     return err_set(err, ERR_IO, "its mount at %s has ended", folder);
 }
 
-enum err_code mount_node_run(mount_node_fn serve, void *context, struct err *err)
+/* Another has it, or was quicker. */
+static bool is_taken(enum err_code code)
+{
+    return code == ERR_DENIED || code == ERR_STALE;
+}
+
+enum err_code mount_node_run(mount_node_fn serve, void *context, const bool *is_ready,
+                             struct err *err)
 {
     int64_t until_ms = clock_mono_ms() + OWNER_PATIENCE_MS;
     struct err why = {0};
     for (;;) {
         enum err_code code = serve(context, &why);
-        if (code != ERR_DENIED) {
+        if (*is_ready || !is_taken(code)) {
             return code == ERR_OK ? ERR_OK : err_set(err, code, "%s", why.text);
         }
         int pid = 0;
@@ -102,7 +109,8 @@ enum err_code mount_node_run(mount_node_fn serve, void *context, struct err *err
         if (folder) {
             return stay_with(folder, pid, err);
         }
-        if (!is_owner(why.text, 0) || clock_mono_ms() >= until_ms) {
+        bool is_near = code == ERR_STALE || is_owner(why.text, 0);
+        if (!is_near || clock_mono_ms() >= until_ms) {
             return err_set(err, ERR_DENIED,
                            "%s; one node at a time can write to it: use a snapshot to read it "
                            "(NAME@SNAPSHOT), or run these tasks on one node",

@@ -8,6 +8,7 @@
 #include "master/place.h"
 #include "recipe/plan.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -454,8 +455,14 @@ static void note_in_log(struct carrier *carrier, const struct core_effect *effec
     place_add_log(&path, flow->folder, flow->recipe->experiments[effect->id.experiment].name,
                   effect->id.task, effect->id.attempt);
     str_addf(&text, "drover: %s\n", detail);
-    AUTO_CLOSE int fd =
-        open(str_text(&path), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    enum { HOW = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC };
+    AUTO_CLOSE int fd = open(str_text(&path), HOW, 0666);
+    if (fd < 0 && errno == ENOENT) { /* nothing of its thousand has started yet */
+        AUTO_FREE char *folder =
+            mem_strndup(path.text, (size_t)(strrchr(path.text, '/') - path.text));
+        (void)!io_make_dirs(folder, NULL);
+        fd = open(str_text(&path), HOW, 0666);
+    }
     if (fd >= 0) {
         (void)!io_write_all(fd, str_text(&text), text.size, NULL);
     }
