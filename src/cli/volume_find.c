@@ -5,6 +5,7 @@
 #include "base/suggest.h"
 #include "cli/volume_ref.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,4 +176,32 @@ enum err_code volume_find_and_reach(const struct recipe *recipe, struct str *sto
                                     struct diag_list *diags, struct err *err)
 {
     return find_all(recipe, true, stores, diags, err);
+}
+
+/* --- for people ------------------------------------------------------------------------------ */
+
+static void show_one(const struct recipe_volume *volume, const char *experiment)
+{
+    struct volume_ref ref = {0};
+    struct err err = {0};
+    AUTO_STR struct str line = {0};
+    str_addf(&line, "drover: volume '%s' of '%s' is %s", volume->name, experiment, volume->text);
+    if (volume_ref_parse(volume->text, &ref, &err) != ERR_OK) {
+        str_addf(&line, ", which is not known on this machine (drover volume list)");
+    } else if (volume->listed) {
+        str_addf(&line, " in %s", ref.url);
+    }
+    str_add(&line, volume->snapshot ? ", read-only" : "");
+    fprintf(stderr, "%s\n", str_text(&line));
+    volume_ref_release(&ref);
+}
+
+void volume_find_show(const struct recipe *recipe)
+{
+    for (size_t e = 0; e < recipe->experiment_count; e++) {
+        const struct recipe_volumes *volumes = &recipe->experiments[e].volumes;
+        for (size_t i = 0; i < volumes->count; i++) {
+            show_one(&volumes->items[i], recipe->experiments[e].name);
+        }
+    }
 }

@@ -17,4 +17,8 @@ MUST_USE enum err_code volume_find(const struct recipe *recipe, struct str *stor
 MUST_USE enum err_code volume_find_and_reach(const struct recipe *recipe, struct str *stores,
                                              struct diag_list *diags, struct err *err);
 
+/* Says on standard error what each volume of the recipe is, as far as it is known here. A recipe is
+ * good also where its volumes are not known, so nothing is refused. */
+void volume_find_show(const struct recipe *recipe);
+
 #endif
