@@ -53,6 +53,10 @@ extern const struct cli_command cmd_advise;
 extern const struct cli_command cmd_profile;
 extern const struct cli_command cmd_report;
 extern const struct cli_command cmd_analyse;
+extern const struct cli_command cmd_volume;
+extern const struct cli_command cmd_data;
+extern const struct cli_command cmd_mount;
+extern const struct cli_command cmd_unmount;
 
 void cli_print_help(const struct cli_command *command, FILE *to);
 

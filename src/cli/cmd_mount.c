@@ -1,0 +1,373 @@
+/* drover mount and drover unmount. */
+#include "base/io.h"
+#include "base/jread.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/mount_talk.h"
+#include "cli/volume_ref.h"
+#include "mount/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { READ_AHEAD_KB = 4096 };
+
+struct mount_arguments {
+    struct volume_ref ref, over;
+    char *folder;
+    bool read_only, foreground, allow_other, take_over, shows_stats, as_json;
+    const char *cache_folder;
+    uint64_t cache_bytes;
+    int ready_fd;
+};
+
+static bool parse_size(const char *text, uint64_t *out)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    static const char units[] = "KMGT";
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    bool is_bad = errno || end == text || (*end && (!unit || end[1])) || text[0] == '-';
+    if (is_bad || number > (UINT64_MAX >> 20 >> shift)) {
+        return false;
+    }
+    *out = (uint64_t)number << shift;
+    return true;
+}
+
+static int parse(struct mount_arguments *arguments, int argc, char **argv)
+{
+    static const struct option options[] = {{"read-only", no_argument, NULL, 'r'},
+                                            {"foreground", no_argument, NULL, 'f'},
+                                            {"allow-other", no_argument, NULL, 'a'},
+                                            {"take-over", no_argument, NULL, 't'},
+                                            {"stats", no_argument, NULL, 's'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"cache-dir", required_argument, NULL, 'd'},
+                                            {"cache-size", required_argument, NULL, 'c'},
+                                            VOLUME_REF_OPTIONS,
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    int option = 0;
+    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        switch (option) {
+        case 'r':
+            arguments->read_only = true;
+            break;
+        case 'f':
+            arguments->foreground = true;
+            break;
+        case 'a':
+            arguments->allow_other = true;
+            break;
+        case 't':
+            arguments->take_over = true;
+            break;
+        case 's':
+            arguments->shows_stats = true;
+            break;
+        case 'j':
+            arguments->as_json = true;
+            break;
+        case 'd':
+            arguments->cache_folder = optarg;
+            break;
+        case 'c':
+            if (!parse_size(optarg, &arguments->cache_bytes)) {
+                return cli_usage_error(&cmd_mount, "--cache-size: '%s' is no size (20G, 500M)",
+                                       optarg);
+            }
+            break;
+        default:
+            if (!volume_ref_option(&arguments->over, option, optarg)) {
+                return cli_bad_option(&cmd_mount, option, argv);
+            }
+        }
+    }
+    return -1;
+}
+
+/* The kernel reads 128 KB ahead on a new mount, which is little when a miss is a round trip. Best
+ * effort: only root may change it. Not from the serving thread: looking at the folder asks it. */
+static void widen_read_ahead(const char *folder)
+{
+    struct stat stat_of;
+    AUTO_STR struct str path = {0};
+    if (stat(folder, &stat_of) != 0) {
+        return;
+    }
+    str_addf(&path, "/sys/class/bdi/%u:%u/read_ahead_kb", major(stat_of.st_dev),
+             minor(stat_of.st_dev));
+    int fd = open(str_text(&path), O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!dprintf(fd, "%d\n", READ_AHEAD_KB);
+        close(fd);
+    }
+}
+
+/* What the mount says to whoever started it: an exit code and a text. */
+struct word {
+    int exit_code;
+    char text[480];
+};
+
+static void say(int fd, int exit_code, const char *text)
+{
+    struct word word = {.exit_code = exit_code};
+    snprintf(word.text, sizeof word.text, "%s", text);
+    (void)!write(fd, &word, sizeof word);
+}
+
+static void on_ready(void *context)
+{
+    struct mount_arguments *arguments = context;
+    if (arguments->ready_fd >= 0) {
+        say(arguments->ready_fd, EXIT_DONE, "");
+        close(arguments->ready_fd);
+        arguments->ready_fd = -1;
+        return;
+    }
+    pid_t child = fork(); /* in the foreground nobody else is there to look at the folder */
+    if (child == 0) {
+        if (fork() == 0) {
+            widen_read_ahead(arguments->folder);
+        }
+        _exit(0);
+    }
+    if (child > 0) {
+        waitpid(child, NULL, 0);
+    }
+    fprintf(stderr, "drover mount: %s is mounted; stop with Ctrl-C or drover unmount\n",
+            arguments->folder);
+}
+
+/* Opens the volume and serves it until it is unmounted. */
+static enum err_code serve(struct mount_arguments *arguments, struct err *err)
+{
+    AUTO_STR struct str owner = {0};
+    AUTO_STR struct str label = {0};
+    struct volume_use use;
+    bool read_only = arguments->read_only || arguments->ref.snapshot;
+
+    str_addf(&owner, "mounted at %s", arguments->folder);
+    struct volume_use_options how = {.writes = !read_only,
+                                     .take_over = arguments->take_over,
+                                     .owner = str_text(&owner),
+                                     .cache_folder = arguments->cache_folder,
+                                     .cache_bytes = arguments->cache_bytes};
+    enum err_code code = volume_use_open(&arguments->ref, &how, &use, err);
+    if (code != ERR_OK) {
+        return code;
+    }
+    str_add(&label, arguments->ref.name ? arguments->ref.name : arguments->ref.url);
+    if (arguments->ref.snapshot) {
+        str_addf(&label, "@%s", arguments->ref.snapshot);
+    }
+    struct mount_options options = {.folder = arguments->folder,
+                                    .label = str_text(&label),
+                                    .read_only = read_only,
+                                    .allow_other = arguments->allow_other,
+                                    .ready = on_ready,
+                                    .context = arguments};
+    code = mount_run(use.volume, use.reader, &options, err);
+    struct err closing = {0};
+    enum err_code closed = volume_use_close(&use, &closing);
+    if (code == ERR_OK && closed != ERR_OK) {
+        code = err_set(err, closed, "%s", closing.text);
+    }
+    return code;
+}
+
+/* The child that stays. Its words go to the one who started it until it is ready, then to a file.
+ */
+static _Noreturn void stay(struct mount_arguments *arguments, const struct str *log_path)
+{
+    struct err err = {0};
+    setsid();
+    int log = open(str_text(log_path), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (log < 0 || null < 0) {
+        say(arguments->ready_fd, EXIT_WORK_FAILED, "cannot open the mount's log file");
+        _exit(EXIT_WORK_FAILED);
+    }
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    if (chdir("/") != 0) {
+        _exit(EXIT_WORK_FAILED);
+    }
+    enum err_code code = serve(arguments, &err);
+    if (code != ERR_OK) {
+        fprintf(stderr, "drover mount: %s\n", err.text);
+        if (arguments->ready_fd >= 0) {
+            say(arguments->ready_fd, volume_ref_exit(code), err.text);
+        }
+    }
+    exit(volume_ref_exit(code));
+}
+
+static int in_background(struct mount_arguments *arguments)
+{
+    AUTO_STR struct str log_path = {0};
+    struct err err;
+    int ends[2];
+    enum err_code code = mount_talk_log_path(&log_path, &err);
+    if (code != ERR_OK || pipe2(ends, O_CLOEXEC) != 0) {
+        return cli_error(EXIT_WORK_FAILED, "%s", code != ERR_OK ? err.text : strerror(errno));
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        arguments->ready_fd = ends[1];
+        stay(arguments, &log_path);
+    }
+    close(ends[1]);
+    struct word word;
+    ssize_t got = child < 0 ? -1 : read(ends[0], &word, sizeof word);
+    close(ends[0]);
+    if (got != (ssize_t)sizeof word) {
+        return cli_error(EXIT_WORK_FAILED, "the mount ended before it was ready (%s)",
+                         str_text(&log_path));
+    }
+    if (word.exit_code != EXIT_DONE) {
+        return cli_error(word.exit_code, "%s", word.text);
+    }
+    widen_read_ahead(arguments->folder);
+    return EXIT_DONE;
+}
+
+static int begin(struct mount_arguments *arguments)
+{
+    if (!arguments->foreground) {
+        return in_background(arguments);
+    }
+    struct err err;
+    enum err_code code = serve(arguments, &err);
+    return code == ERR_OK ? EXIT_DONE : cli_error(volume_ref_exit(code), "%s", err.text);
+}
+
+static int run(int argc, char **argv)
+{
+    struct mount_arguments arguments = {.ready_fd = -1};
+    struct err err;
+    int exit_code = parse(&arguments, argc, argv);
+    if (exit_code >= 0) {
+        volume_ref_release(&arguments.over);
+        return exit_code;
+    }
+    int rest = argc - optind;
+    if (arguments.shows_stats && rest == 1) {
+        return mount_talk_stats(argv[optind], arguments.as_json);
+    }
+    if (rest != 2) {
+        return cli_usage_error(&cmd_mount, "needs a VOLUME and a FOLDER");
+    }
+    arguments.folder = realpath(argv[optind + 1], NULL);
+    if (!arguments.folder) {
+        return cli_error(EXIT_USAGE, "%s: %s", argv[optind + 1], strerror(errno));
+    }
+    enum err_code code = volume_ref_parse(argv[optind], &arguments.ref, &err);
+    if (code == ERR_OK && arguments.ref.path && strcmp(arguments.ref.path, "/") != 0) {
+        code = err_set(&err, ERR_INVALID, "%s: only a whole volume can be mounted", argv[optind]);
+    }
+    if (code != ERR_OK) {
+        exit_code = cli_error(EXIT_USAGE, "%s", err.text);
+    } else {
+        volume_ref_override(&arguments.ref, &arguments.over);
+        exit_code = begin(&arguments);
+    }
+    volume_ref_release(&arguments.ref);
+    volume_ref_release(&arguments.over);
+    free(arguments.folder);
+    return exit_code;
+}
+
+const struct cli_command cmd_mount = {
+    .name = "mount",
+    .arguments = "VOLUME FOLDER [options]",
+    .summary = "make a volume a folder of this machine",
+    .help =
+        "VOLUME is a name (drover volume list), file:///folder or s3://bucket/prefix; with\n"
+        "@SNAPSHOT it is read-only and needs nobody's leave. Returns once it is mounted.\n\n"
+        "  --read-only          what is there now, unchanging\n"
+        "  --cache-dir DIR      where fetched data is kept (default: ~/.cache/drover)\n"
+        "  --cache-size SIZE    how much of it at most: 20G, 500M (default: 10G)\n"
+        "  --allow-other        let other users in\n"
+        "  --take-over          even if another machine seems to have it mounted for writing\n"
+        "  --foreground         stay, and say on stderr what goes wrong\n"
+        "  --stats FOLDER       what a mount has done, and what its requests cost; with --json\n"
+        "  --endpoint URL, --region R, --ca-file FILE, --addressing path|virtual, --profile P\n"
+        "                       of an S3 store\n\n"
+        "fsync means stored. Close means visible here at once, and stored within about a second.\n"
+        "End it with drover unmount FOLDER, which waits until everything is stored.\n",
+    .run = run,
+};
+
+/* unmount -------------------------------------------------------------------------------------- */
+
+static int unmount_folder(const char *folder)
+{
+    if (umount2(folder, UMOUNT_NOFOLLOW) == 0) {
+        return 0;
+    }
+    int why = errno;
+    if (why != EPERM) {
+        return why;
+    }
+    pid_t child = fork(); /* those who are not root ask the helper that mounted it */
+    if (child == 0) {
+        execlp("fusermount3", "fusermount3", "-u", folder, (char *)NULL);
+        _exit(127);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0) {
+        return EPERM;
+    }
+    return 0;
+}
+
+static int run_unmount(int argc, char **argv)
+{
+    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+    int option = getopt_long(argc, argv, ":h", options, NULL);
+    if (option != -1) {
+        return cli_bad_option(&cmd_unmount, option, argv);
+    }
+    if (argc - optind != 1) {
+        return cli_usage_error(&cmd_unmount, "needs a FOLDER");
+    }
+    const char *folder = argv[optind];
+    int pid = mount_talk_pid(folder);
+    if (pid <= 0) {
+        return cli_error(EXIT_USAGE, "%s: no drover volume is mounted there", folder);
+    }
+    int watch = mount_talk_watch(pid);
+    int failed = unmount_folder(folder);
+    if (failed) {
+        return cli_error(EXIT_WORK_FAILED, "%s: %s%s", folder, strerror(failed),
+                         failed == EBUSY ? " (a program has a file open there, or works in it)"
+                                         : "");
+    }
+    return mount_talk_wait(watch, pid);
+}
+
+const struct cli_command cmd_unmount = {
+    .name = "unmount",
+    .arguments = "FOLDER",
+    .summary = "end a mount, once everything in it is stored",
+    .help = "Unmounts FOLDER and waits until what was written to it is in the store.\n",
+    .run = run_unmount,
+};

@@ -1,0 +1,168 @@
+#include "cli/mount_talk.h"
+
+#include "base/io.h"
+#include "base/jread.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { STATS_MAX = 16 << 10, SAID_MAX = 64 << 10 };
+
+enum err_code mount_talk_log_path(struct str *out, struct err *err)
+{
+    const char *base = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    if (base && base[0] == '/') {
+        str_addf(out, "%s/drover", base);
+    } else if (home && home[0] == '/') {
+        str_addf(out, "%s/.local/state/drover", home);
+    } else {
+        return err_set(err, ERR_NOT_FOUND, "HOME is not set: no place for the mount's log");
+    }
+    enum err_code code = io_make_dirs(str_text(out), err);
+    str_add(out, "/mount.log");
+    return code;
+}
+
+static bool read_stats(const char *folder, struct jread *doc)
+{
+    AUTO_FREE char *text = mem_alloc(STATS_MAX);
+    ssize_t size = getxattr(folder, "user.drover.stats", text, STATS_MAX);
+    return size > 0 && jread_parse(doc, text, (size_t)size, NULL) == ERR_OK;
+}
+
+int mount_talk_pid(const char *folder)
+{
+    struct jread doc = {0};
+    int pid = read_stats(folder, &doc) ? (int)jread_u64(doc.root, "pid", 0) : 0;
+    jread_release(&doc);
+    return pid;
+}
+
+int mount_talk_watch(int pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+int mount_talk_wait(int watch, int pid)
+{
+    if (watch < 0) {
+        return EXIT_DONE;
+    }
+    struct pollfd poll_fd = {.fd = watch, .events = POLLIN};
+    for (int waited_s = 0; poll(&poll_fd, 1, 1000) == 0; waited_s++) {
+        if (waited_s % 10 == 4) {
+            fprintf(stderr, "drover unmount: still storing what was written (process %d)\n", pid);
+        }
+    }
+    close(watch);
+    return EXIT_DONE;
+}
+
+struct stats_row {
+    const char *what;
+    const char *key;
+    bool is_bytes;
+};
+
+static const struct stats_row rows[] = {
+    {"requests", "requests", false},
+    {"that had to wait", "parked", false},
+    {"bytes read", "bytes_read", true},
+    {"bytes written", "bytes_written", true},
+    {"extents from memory", "hits_memory", false},
+    {"extents from the disk cache", "hits_disk", false},
+    {"extents fetched", "misses", false},
+    {"bytes fetched", "fetched_bytes", true},
+    {"disk cache", "cache_disk_bytes", true},
+    {"memory cache", "cache_memory_bytes", true},
+    {"not yet stored", "dirty_bytes", true},
+    {"commits", "commits", false},
+    {"packs written", "packs", false},
+    {"store: reads", "store_gets", false},
+    {"store: writes", "store_puts", false},
+    {"store: lists", "store_lists", false},
+    {"store: bytes in", "store_bytes_in", true},
+    {"store: bytes out", "store_bytes_out", true},
+    {"store: retries", "store_retries", false},
+};
+
+static void add_bytes(struct str *out, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+    double number = (double)bytes;
+    size_t unit = 0;
+    while (number >= 1000 && unit < 5) {
+        number /= 1000;
+        unit++;
+    }
+    str_addf(out, unit ? "%.1f %s" : "%.0f %s", number, units[unit]);
+}
+
+/* What the requests would cost on S3 Standard in us-east-1: 0.005 USD per 1,000 writes and lists,
+ * 0.0004 per 1,000 reads. */
+static double request_cost_usd(const struct jnode *stats)
+{
+    double writes = jread_number(stats, "store_puts", 0) + jread_number(stats, "store_lists", 0);
+    double reads = jread_number(stats, "store_gets", 0) + jread_number(stats, "store_heads", 0);
+    return writes * 0.005 / 1000 + reads * 0.0004 / 1000;
+}
+
+int mount_talk_stats(const char *folder, bool as_json)
+{
+    struct jread doc = {0};
+    AUTO_STR struct str out = {0};
+    if (!read_stats(folder, &doc)) {
+        return cli_error(EXIT_USAGE, "%s: no drover volume is mounted there", folder);
+    }
+    if (as_json) {
+        jread_add(&out, doc.root);
+        out.size--; /* the cost belongs in the same object */
+        str_addf(&out, ",\"request_cost_usd\":%.6f}\n", request_cost_usd(doc.root));
+    }
+    for (size_t i = 0; !as_json && i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t value = jread_u64(doc.root, rows[i].key, 0);
+        str_addf(&out, "%-28s ", rows[i].what);
+        if (rows[i].is_bytes) {
+            add_bytes(&out, value);
+        } else {
+            str_add_u64(&out, value);
+        }
+        str_add_char(&out, '\n');
+    }
+    if (!as_json) {
+        double read = jread_number(doc.root, "extent_bytes", 0);
+        if (read > 0) {
+            str_addf(&out, "%-28s %.2f\n", "bytes fetched / bytes read",
+                     jread_number(doc.root, "fetched_bytes", 0) / read);
+        }
+        str_addf(&out, "%-28s %.4f USD (at S3 Standard's price in us-east-1)\n", "requests cost",
+                 request_cost_usd(doc.root));
+    }
+    cli_write(&out);
+    jread_release(&doc);
+    return EXIT_DONE;
+}
+
+enum err_code mount_talk_do(const char *folder, const char *order, struct str *out, struct err *err)
+{
+    int failed = setxattr(folder, "user.drover.do", order, strlen(order), 0) != 0 ? errno : 0;
+    AUTO_FREE char *said = mem_alloc(SAID_MAX);
+    ssize_t size = getxattr(folder, "user.drover.said", said, SAID_MAX - 1);
+    if (failed) {
+        return err_set(err, failed == EEXIST ? ERR_EXISTS : ERR_IO, "%s",
+                       size > 0 ? said : strerror(failed));
+    }
+    if (size > 0) {
+        str_add_bytes(out, said, (size_t)size);
+    }
+    return ERR_OK;
+}

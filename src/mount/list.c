@@ -1,0 +1,191 @@
+/* Listing folders. The kernel continues a listing by a number; the engine by a name. What name a
+ * number stands for is remembered for the latest listings; a number that was forgotten is found
+ * again by counting from the beginning. */
+#include "mount/request.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { COOKIE_DOTS = 2 }; /* "." is 1, ".." is 2, the first entry 3 */
+
+static const struct place *place_find(const struct mount *mount, uint64_t inode, uint64_t cookie)
+{
+    for (size_t i = 0; i < PLACES; i++) {
+        size_t at = (mount->place_next + PLACES - 1 - i) % PLACES; /* the newest first */
+        const struct place *place = &mount->places[at];
+        if (place->inode == inode && place->cookie == cookie) {
+            return place;
+        }
+    }
+    return NULL;
+}
+
+static void place_keep(struct mount *mount, uint64_t inode, uint64_t cookie, const char *name)
+{
+    struct place *place = &mount->places[mount->place_next];
+    mount->place_next = (mount->place_next + 1) % PLACES;
+    place->inode = inode;
+    place->cookie = cookie;
+    memcpy(place->name, name, strlen(name) + 1);
+}
+
+struct listing {
+    struct mount *mount;
+    struct request *request;
+    bool plus;
+    bool is_full;
+    size_t used, room;
+    uint64_t cookie; /* of the last entry that was given or skipped */
+    uint64_t skip;   /* entries to pass over, counting from the beginning */
+    char last[ENGINE_NAME_MAX + 1];
+};
+
+static bool add(struct listing *listing, const char *name, struct fuse_entry_param *entry)
+{
+    char *at = listing->mount->list_buffer + listing->used;
+    size_t left = listing->room - listing->used;
+    off_t next = (off_t)(listing->cookie + 1);
+    size_t need =
+        listing->plus
+            ? fuse_add_direntry_plus(listing->request->req, at, left, name, entry, next)
+            : fuse_add_direntry(listing->request->req, at, left, name, &entry->attr, next);
+    if (need > left) {
+        listing->is_full = true;
+        return false;
+    }
+    listing->used += need;
+    listing->cookie++;
+    return true;
+}
+
+static bool on_entry(void *context, const struct engine_entry *item)
+{
+    struct listing *listing = context;
+    if (listing->skip > 0) {
+        listing->skip--;
+        listing->cookie++;
+        memcpy(listing->last, item->name, strlen(item->name) + 1);
+        return true;
+    }
+    struct fuse_entry_param entry = {.attr = {.st_ino = item->inode, .st_mode = item->type}};
+    if (listing->plus) {
+        struct engine_attr attr = *item->attr;
+        file_show(listing->mount, &attr);
+        entry_of(&attr, &entry);
+    }
+    if (!add(listing, item->name, &entry)) {
+        return false;
+    }
+    memcpy(listing->last, item->name, strlen(item->name) + 1);
+    return true;
+}
+
+/* "." and ".." carry no promise about the inode: plus entries with inode 0 are not entered. */
+static void add_dots(struct listing *listing)
+{
+    static const char *const names[] = {".", ".."};
+    while (listing->cookie < COOKIE_DOTS && !listing->is_full) {
+        struct fuse_entry_param entry = {
+            .attr = {.st_ino = listing->request->inode, .st_mode = S_IFDIR}};
+        (void)add(listing, names[listing->cookie], &entry);
+    }
+}
+
+static void listing_begin(struct listing *listing)
+{
+    struct mount *mount = listing->mount;
+    uint64_t cookie = listing->request->offset;
+
+    if (mount->list_cap < listing->room) {
+        mount->list_buffer = mem_resize(mount->list_buffer, listing->room, 1);
+        mount->list_cap = listing->room;
+    }
+    listing->cookie = cookie;
+    if (cookie <= COOKIE_DOTS) {
+        add_dots(listing);
+        return;
+    }
+    const struct place *place = place_find(mount, listing->request->inode, cookie);
+    if (place != NULL) {
+        memcpy(listing->last, place->name, sizeof listing->last);
+    } else {
+        listing->cookie = COOKIE_DOTS;
+        listing->skip = cookie - COOKIE_DOTS;
+    }
+}
+
+static bool try_read(struct mount *mount, struct request *request)
+{
+    struct listing listing = {.mount = mount,
+                              .request = request,
+                              .plus = request->flags != 0,
+                              .room = request->size < (1U << 20) ? request->size : 1U << 20};
+    struct err err;
+    int posix = 0;
+    enum err_code code = ERR_OK;
+
+    listing_begin(&listing);
+    while (!listing.is_full) {
+        char after[ENGINE_NAME_MAX + 1];
+        memcpy(after, listing.last, sizeof after);
+        struct engine_listing ask = {
+            .folder = request->inode, .after = after[0] ? after : NULL, .plus = listing.plus};
+        uint64_t before = listing.cookie;
+        code = engine_list(mount->engine, &ask, on_entry, &listing, &posix, &err);
+        if (code != ERR_AGAIN || listing.cookie == before) {
+            break;
+        }
+    }
+    bool has_some = listing.used > 0;
+    if (code != ERR_OK && !has_some) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    if (listing.last[0]) {
+        place_keep(mount, request->inode, listing.cookie, listing.last);
+    }
+    fuse_reply_buf(request->req, mount->list_buffer, listing.used);
+    return true;
+}
+
+static void begin(fuse_req_t req, fuse_ino_t inode, size_t size, off_t offset, bool plus)
+{
+    struct request request;
+    request_of(&request, req, try_read, inode);
+    request.size = size;
+    request.offset = (uint64_t)offset;
+    request.flags = plus;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+static void on_readdir(fuse_req_t req, fuse_ino_t inode, size_t size, off_t offset,
+                       struct fuse_file_info *fi)
+{
+    (void)fi;
+    begin(req, inode, size, offset, false);
+}
+
+static void on_readdirplus(fuse_req_t req, fuse_ino_t inode, size_t size, off_t offset,
+                           struct fuse_file_info *fi)
+{
+    (void)fi;
+    begin(req, inode, size, offset, true);
+}
+
+/* Folders have no state of their own while they are open: the kernel need not say that it opens
+ * them, and may keep what it has read of them. */
+static void on_opendir(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi)
+{
+    (void)inode;
+    (void)fi;
+    fuse_reply_err(req, ENOSYS);
+}
+
+void list_fill(struct fuse_lowlevel_ops *ops)
+{
+    ops->opendir = on_opendir;
+    ops->readdir = on_readdir;
+    ops->readdirplus = on_readdirplus;
+}

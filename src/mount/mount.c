@@ -1,0 +1,255 @@
+/* The mount's session with the kernel, and its loop. */
+#include "mount/mount.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "mount/request.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    SPIN_US = 40, /* after a request another often follows at once: sleeping costs more */
+    TICK_MS = 100,
+    RETRY_MS = 20, /* parked requests are tried again at least this often */
+    BATCH = 16,    /* requests between two looks at the store */
+};
+
+static struct mount *the_mount; /* libfuse gives its I/O functions no context of ours */
+
+static void on_init(void *context, struct fuse_conn_info *conn)
+{
+    struct mount *mount = context;
+    unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
+                      FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
+                      FUSE_CAP_NO_OPENDIR_SUPPORT | FUSE_CAP_ATOMIC_O_TRUNC |
+                      FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT;
+    if (mount->read_only) {
+        wanted |= FUSE_CAP_NO_OPEN_SUPPORT;
+    }
+    conn->want = conn->capable & wanted;
+    conn->max_write = 1 << 20;
+    conn->max_readahead = 4 << 20;
+    conn->max_background = 64;
+    conn->congestion_threshold = 48;
+    conn->time_gran = 1;
+}
+
+/* The first answer says what we can do. One thing libfuse does not know: that we clear the set-id
+ * bits ourselves, without which the kernel asks for an attribute before each write. */
+static ssize_t on_writev(int fd, struct iovec *iov, int count, void *context)
+{
+    (void)context;
+    struct mount *mount = the_mount;
+    if (!mount->greeted && count == 2 && iov[1].iov_len >= sizeof(struct fuse_init_out) - 32) {
+        struct fuse_init_out *init = iov[1].iov_base;
+        init->flags |= FUSE_HANDLE_KILLPRIV_V2;
+        mount->greeted = true;
+    }
+    return writev(fd, iov, count);
+}
+
+static ssize_t on_read_device(int fd, void *buffer, size_t size, void *context)
+{
+    (void)context;
+    return read(fd, buffer, size);
+}
+
+static const struct fuse_custom_io device = {.writev = on_writev, .read = on_read_device};
+
+/* What may have changed for parked requests. */
+static uint64_t progress(const struct mount *mount)
+{
+    return volume_progress(mount->volume) + reader_progress(mount->reader) +
+           volume_seq_durable(mount->volume);
+}
+
+struct loop {
+    struct mount *mount;
+    struct fuse_buf buffer;
+    uint64_t seen;   /* progress, when parked requests were last tried */
+    int64_t last_us; /* when the last request came */
+    int64_t tick_ms; /* when the next tick is due */
+    int64_t retry_ms;
+};
+
+static void serve_store(struct loop *loop)
+{
+    struct mount *mount = loop->mount;
+    int64_t now_ms = clock_mono_ms();
+
+    volume_run(mount->volume, 0);
+    if (now_ms >= loop->tick_ms) {
+        volume_tick(mount->volume, now_ms);
+        loop->tick_ms = now_ms + TICK_MS;
+    }
+    uint64_t now = progress(mount);
+    if (mount->parked != NULL && (now != loop->seen || now_ms >= loop->retry_ms)) {
+        loop->seen = now;
+        loop->retry_ms = now_ms + RETRY_MS;
+        request_retry(mount);
+    }
+}
+
+/* Up to BATCH requests. False: there was none. */
+static bool serve_kernel(struct loop *loop)
+{
+    struct mount *mount = loop->mount;
+    bool any = false;
+
+    for (int i = 0; i < BATCH && !fuse_session_exited(mount->session); i++) {
+        int got = fuse_session_receive_buf(mount->session, &loop->buffer);
+        if (got <= 0) {
+            break;
+        }
+        fuse_session_process_buf(mount->session, &loop->buffer);
+        any = true;
+        if (mount->parked != NULL) {
+            break; /* something is awaited from the store */
+        }
+    }
+    if (any) {
+        loop->last_us = clock_mono_us();
+    }
+    return any;
+}
+
+static void wait_for_work(struct loop *loop)
+{
+    struct mount *mount = loop->mount;
+    if (clock_mono_us() - loop->last_us < SPIN_US) {
+        return;
+    }
+    struct pollfd polls[2] = {
+        {.fd = fuse_session_fd(mount->session), .events = POLLIN},
+        {.fd = volume_fd(mount->volume), .events = POLLIN},
+    };
+    int64_t left = loop->tick_ms - clock_mono_ms();
+    int most = mount->parked != NULL ? RETRY_MS : TICK_MS;
+    (void)poll(polls, 2, left < 0 ? 0 : left < most ? (int)left : most);
+}
+
+static void serve(struct mount *mount)
+{
+    struct loop loop = {.mount = mount};
+
+    while (!fuse_session_exited(mount->session)) {
+        bool any = serve_kernel(&loop);
+        serve_store(&loop);
+        if (!any) {
+            wait_for_work(&loop);
+        }
+    }
+    free(loop.buffer.mem);
+}
+
+static enum err_code open_session(struct mount *mount, const struct mount_options *options,
+                                  struct err *err)
+{
+    struct fuse_lowlevel_ops ops = {.init = on_init};
+    AUTO_STR struct str text = {0};
+    struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+
+    names_fill(&ops);
+    attr_fill(&ops);
+    xattr_fill(&ops);
+    list_fill(&ops);
+    open_fill(&ops);
+    io_fill(&ops);
+    str_addf(&text, "fsname=%s,subtype=drover,default_permissions%s%s", options->label,
+             options->allow_other ? ",allow_other" : "", mount->read_only ? ",ro" : "");
+    fuse_opt_add_arg(&args, "drover");
+    fuse_opt_add_arg(&args, "-o");
+    fuse_opt_add_arg(&args, str_text(&text));
+    mount->session = fuse_session_new(&args, &ops, sizeof ops, mount);
+    fuse_opt_free_args(&args);
+    if (mount->session == NULL) {
+        return err_set(err, ERR_IO, "%s: cannot begin a FUSE session", options->folder);
+    }
+    if (fuse_session_mount(mount->session, options->folder) != 0) {
+        fuse_session_destroy(mount->session);
+        return err_set(err, ERR_INVALID, "%s: cannot be mounted on (what FUSE says is above)",
+                       options->folder);
+    }
+    int fd = fuse_session_fd(mount->session);
+    the_mount = mount;
+    if (fuse_session_custom_io(mount->session, &device, fd) != 0 ||
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 ||
+        fuse_set_signal_handlers(mount->session) != 0) {
+        fuse_session_unmount(mount->session);
+        fuse_session_destroy(mount->session);
+        return err_set(err, ERR_IO, "%s: cannot set up the FUSE session", options->folder);
+    }
+    return ERR_OK;
+}
+
+/* Files that are still open when the mount ends: what was written to them is kept, as a close
+ * would. */
+static enum err_code flush_all(struct mount *mount, struct err *err)
+{
+    enum err_code worst = ERR_OK;
+    for (size_t i = 0; i < FILE_BUCKETS; i++) {
+        while (mount->files[i] != NULL) {
+            struct file *file = mount->files[i];
+            int posix;
+            enum err_code code;
+            while ((code = file_flush(mount, file, false, &posix, err)) == ERR_AGAIN &&
+                   (volume_trouble(mount->volume, NULL) == ERR_OK ||
+                    volume_trouble(mount->volume, NULL) == ERR_AGAIN)) {
+                volume_want(mount->volume);
+                volume_run(mount->volume, RETRY_MS);
+            }
+            worst = code != ERR_OK ? code : worst;
+            if (file->has_draft) {
+                draft_release(&file->draft);
+                file->has_draft = false;
+            }
+            engine_release(mount->engine, file->inode);
+            file->opens = 0;
+            file_drop(mount, file);
+        }
+    }
+    return worst;
+}
+
+enum err_code mount_run(struct volume *volume, struct reader *reader,
+                        const struct mount_options *options, struct err *err)
+{
+    struct mount *mount = mem_alloc(sizeof *mount);
+    mount->volume = volume;
+    mount->engine = volume_engine(volume);
+    mount->reader = reader;
+    mount->read_only = options->read_only;
+    mount->uid = getuid();
+    mount->parked_end = &mount->parked;
+    mount->places = mem_array(PLACES, sizeof mount->places[0]);
+
+    enum err_code code = open_session(mount, options, err);
+    if (code == ERR_OK) {
+        if (options->ready) {
+            options->ready(options->context);
+        }
+        serve(mount);
+        request_fail_all(mount);
+        fuse_remove_signal_handlers(mount->session);
+        fuse_session_unmount(mount->session);
+        code = flush_all(mount, err);
+        if (code == ERR_OK && !mount->read_only) {
+            code = volume_sync(volume, err);
+        }
+        fuse_session_destroy(mount->session);
+    }
+    free(mount->places);
+    free(mount->list_buffer);
+    str_release(&mount->scratch);
+    str_release(&mount->said);
+    free(mount);
+    return code;
+}

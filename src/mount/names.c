@@ -1,0 +1,228 @@
+/* Names: looking up, making, removing, renaming, linking. */
+#include "mount/request.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+static void reply_entry(struct mount *mount, struct request *request, struct engine_attr *attr)
+{
+    struct fuse_entry_param entry;
+    file_show(mount, attr);
+    entry_of(attr, &entry);
+    fuse_reply_entry(request->req, &entry);
+}
+
+static bool try_lookup(struct mount *mount, struct request *request)
+{
+    struct engine_attr attr;
+    struct err err;
+    int posix;
+    enum err_code code =
+        engine_lookup(mount->engine, request->inode, request->name, &attr, &posix, &err);
+    if (code == ERR_INVALID && posix == ENOENT) {
+        struct fuse_entry_param none = {.entry_timeout = MOUNT_TIMEOUT_S}; /* known to be absent */
+        fuse_reply_entry(request->req, &none);
+        return true;
+    }
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    reply_entry(mount, request, &attr);
+    return true;
+}
+
+static void on_lookup(fuse_req_t req, fuse_ino_t folder, const char *name)
+{
+    struct request request;
+    request_of(&request, req, try_lookup, folder);
+    request.name = name;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+static void on_forget(fuse_req_t req, fuse_ino_t inode, uint64_t count)
+{
+    (void)inode;
+    (void)count; /* inodes are found by number, so nothing was kept for the kernel */
+    fuse_reply_none(req);
+}
+
+static void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+    (void)count;
+    (void)forgets;
+    fuse_reply_none(req);
+}
+
+static bool try_make(struct mount *mount, struct request *request)
+{
+    struct engine_make make = {.folder = request->inode,
+                               .name = request->name,
+                               .mode = request->mode,
+                               .rdev = request->flags,
+                               .target = request->new_name};
+    struct engine_attr attr;
+    struct err err;
+    int posix;
+    enum err_code code = engine_make(mount->engine, &request->caller, &make, &attr, &posix, &err);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    reply_entry(mount, request, &attr);
+    return true;
+}
+
+static void on_mknod(fuse_req_t req, fuse_ino_t folder, const char *name, mode_t mode, dev_t rdev)
+{
+    struct request request;
+    request_of(&request, req, try_make, folder);
+    request.name = name;
+    request.mode = mode;
+    request.flags = (uint32_t)rdev;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+static void on_mkdir(fuse_req_t req, fuse_ino_t folder, const char *name, mode_t mode)
+{
+    struct request request;
+    request_of(&request, req, try_make, folder);
+    request.name = name;
+    request.mode = S_IFDIR | (mode & 07777);
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+static void on_symlink(fuse_req_t req, const char *target, fuse_ino_t folder, const char *name)
+{
+    struct request request;
+    request_of(&request, req, try_make, folder);
+    request.name = name;
+    request.new_name = target;
+    request.mode = S_IFLNK | 0777;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+static bool try_link(struct mount *mount, struct request *request)
+{
+    struct engine_make link = {
+        .folder = request->folder, .name = request->new_name, .inode = request->inode};
+    struct engine_attr attr;
+    struct err err;
+    int posix;
+    enum err_code code = engine_link(mount->engine, &request->caller, &link, &attr, &posix, &err);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    reply_entry(mount, request, &attr);
+    return true;
+}
+
+static void on_link(fuse_req_t req, fuse_ino_t inode, fuse_ino_t folder, const char *name)
+{
+    struct request request;
+    request_of(&request, req, try_link, inode);
+    request.folder = folder;
+    request.new_name = name;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+static bool try_remove(struct mount *mount, struct request *request)
+{
+    struct engine_remove remove = {.folder = request->inode,
+                                   .name = request->name,
+                                   .is_folder = request->flags != 0,
+                                   .is_open = file_is_open,
+                                   .context = mount};
+    struct err err;
+    int posix;
+    enum err_code code = engine_remove(mount->engine, &request->caller, &remove, &posix, &err);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    fuse_reply_err(request->req, 0);
+    return true;
+}
+
+static void remove_name(fuse_req_t req, fuse_ino_t folder, const char *name, bool is_folder)
+{
+    struct request request;
+    request_of(&request, req, try_remove, folder);
+    request.name = name;
+    request.flags = is_folder;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+static void on_unlink(fuse_req_t req, fuse_ino_t folder, const char *name)
+{
+    remove_name(req, folder, name, false);
+}
+
+static void on_rmdir(fuse_req_t req, fuse_ino_t folder, const char *name)
+{
+    remove_name(req, folder, name, true);
+}
+
+static bool try_rename(struct mount *mount, struct request *request)
+{
+    struct engine_rename rename = {.from = request->inode,
+                                   .to = request->folder,
+                                   .old_name = request->name,
+                                   .new_name = request->new_name,
+                                   .flags = request->flags,
+                                   .is_open = file_is_open,
+                                   .context = mount};
+    struct err err;
+    int posix;
+    enum err_code code = engine_rename(mount->engine, &request->caller, &rename, &posix, &err);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    fuse_reply_err(request->req, 0);
+    return true;
+}
+
+static void on_rename(fuse_req_t req, fuse_ino_t from, const char *old_name, fuse_ino_t to,
+                      const char *new_name, unsigned int flags)
+{
+    struct request request;
+    request_of(&request, req, try_rename, from);
+    request.folder = to;
+    request.name = old_name;
+    request.new_name = new_name;
+    request.flags = flags;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+static bool try_readlink(struct mount *mount, struct request *request)
+{
+    struct err err;
+    int posix;
+    str_clear(&mount->scratch);
+    enum err_code code =
+        engine_readlink(mount->engine, request->inode, &mount->scratch, &posix, &err);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    fuse_reply_readlink(request->req, str_text(&mount->scratch));
+    return true;
+}
+
+static void on_readlink(fuse_req_t req, fuse_ino_t inode)
+{
+    struct request request;
+    request_of(&request, req, try_readlink, inode);
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+void names_fill(struct fuse_lowlevel_ops *ops)
+{
+    ops->lookup = on_lookup;
+    ops->forget = on_forget;
+    ops->forget_multi = on_forget_multi;
+    ops->mknod = on_mknod;
+    ops->mkdir = on_mkdir;
+    ops->symlink = on_symlink;
+    ops->link = on_link;
+    ops->unlink = on_unlink;
+    ops->rmdir = on_rmdir;
+    ops->rename = on_rename;
+    ops->readlink = on_readlink;
+}

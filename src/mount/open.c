@@ -1,0 +1,222 @@
+/* Opening, closing and syncing files. */
+#include "mount/request.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static bool is_writing(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY;
+}
+
+static void count_open(struct mount *mount, uint64_t inode, struct fuse_file_info *fi)
+{
+    struct file *file = file_take(mount, inode);
+    file->opens++;
+    file->writers += is_writing(fi->flags);
+    fi->fh = (uint64_t)(uintptr_t)file;
+    fi->keep_cache = 1;                   /* every change goes through this kernel */
+    fi->noflush = !is_writing(fi->flags); /* nothing to do when a reader closes */
+}
+
+static void count_close(struct mount *mount, struct file *file, int flags)
+{
+    CHECK(file->opens > 0);
+    file->opens--;
+    file->writers -= is_writing(flags);
+    if (file->writers == 0) {
+        engine_release(mount->engine, file->inode);
+    }
+}
+
+static bool try_open(struct mount *mount, struct request *request)
+{
+    struct err err;
+    int posix = 0;
+    bool cuts = (request->fi.flags & O_TRUNC) && is_writing(request->fi.flags);
+
+    if (cuts) {
+        struct file *file = file_take(mount, request->inode);
+        enum err_code code = file_begin_draft(mount, file, &posix, &err);
+        if (code != ERR_OK) {
+            file_drop(mount, file);
+            return request_settle(mount, request, code, posix, &err);
+        }
+        mount->dirty_bytes -= file->draft.memory_bytes;
+        draft_truncate(&file->draft, 0);
+        file->mtime_ns = request->caller.now_ns;
+    }
+    count_open(mount, request->inode, &request->fi);
+    if (fuse_reply_open(request->req, &request->fi) != 0) { /* the caller was interrupted */
+        struct file *file = file_find(mount, request->inode);
+        count_close(mount, file, request->fi.flags);
+        file_drop(mount, file);
+    }
+    return true;
+}
+
+static void on_open(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi)
+{
+    struct mount *mount = fuse_req_userdata(req);
+    if (mount->read_only) {
+        /* The kernel then opens files by itself, from now on without asking. */
+        fuse_reply_err(req, is_writing(fi->flags) ? EROFS : ENOSYS);
+        return;
+    }
+    struct request request;
+    request_of(&request, req, try_open, inode);
+    request.fi = *fi;
+    request_begin(mount, &request);
+}
+
+static bool try_create(struct mount *mount, struct request *request)
+{
+    struct engine_make make = {
+        .folder = request->inode, .name = request->name, .mode = S_IFREG | (request->mode & 07777)};
+    struct engine_attr attr;
+    struct err err;
+    int posix;
+    enum err_code code = engine_make(mount->engine, &request->caller, &make, &attr, &posix, &err);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    /* A new file is not committed before it is closed or synced: a crash shows all of it or none.
+     */
+    engine_hold(mount->engine, request->inode, request->name, attr.inode);
+    struct fuse_entry_param entry;
+    entry_of(&attr, &entry);
+    count_open(mount, attr.inode, &request->fi);
+    if (fuse_reply_create(request->req, &entry, &request->fi) != 0) {
+        struct file *file = file_find(mount, attr.inode);
+        count_close(mount, file, request->fi.flags);
+        file_drop(mount, file);
+    }
+    return true;
+}
+
+static void on_create(fuse_req_t req, fuse_ino_t folder, const char *name, mode_t mode,
+                      struct fuse_file_info *fi)
+{
+    struct request request;
+    request_of(&request, req, try_create, folder);
+    request.name = name;
+    request.mode = mode;
+    request.fi = *fi;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+static bool try_flush(struct mount *mount, struct request *request)
+{
+    struct file *file = file_find(mount, request->inode);
+    struct err err;
+    int posix = 0;
+    if (file != NULL) {
+        enum err_code code = file_flush(mount, file, false, &posix, &err);
+        if (code != ERR_OK) {
+            return request_settle(mount, request, code, posix, &err);
+        }
+    }
+    fuse_reply_err(request->req, 0);
+    return true;
+}
+
+static void on_flush(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi)
+{
+    (void)fi;
+    struct mount *mount = fuse_req_userdata(req);
+    if (mount->read_only) {
+        fuse_reply_err(req, ENOSYS); /* and the kernel asks no more */
+        return;
+    }
+    struct request request;
+    request_of(&request, req, try_flush, inode);
+    request_begin(mount, &request);
+}
+
+/* Like flush; and the file's last user frees what has no name any more. */
+static bool try_release(struct mount *mount, struct request *request)
+{
+    struct file *file = (struct file *)(uintptr_t)request->fi.fh;
+    struct err err;
+    int posix = 0;
+    bool is_last_writer = is_writing(request->fi.flags) && file->writers == 1;
+    if (is_last_writer || file->opens == 1) {
+        enum err_code code = file_flush(mount, file, false, &posix, &err);
+        if (code == ERR_AGAIN) {
+            return request_settle(mount, request, code, posix, &err);
+        }
+    }
+    if (file->opens == 1) {
+        enum err_code code = engine_forget(mount->engine, file->inode, &err);
+        if (code == ERR_AGAIN) {
+            return request_settle(mount, request, code, 0, &err);
+        }
+    }
+    count_close(mount, file, request->fi.flags);
+    file_drop(mount, file);
+    fuse_reply_err(request->req, 0);
+    return true;
+}
+
+static void on_release(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi)
+{
+    struct request request;
+    request_of(&request, req, try_release, inode);
+    request.fi = *fi;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+/* Fsync of a file or folder: everything so far becomes one commit, shared with whoever else waits.
+ */
+static bool try_fsync(struct mount *mount, struct request *request)
+{
+    struct err err;
+    int posix = 0;
+    if (request->seq == 0) {
+        struct file *file = file_find(mount, request->inode);
+        if (file != NULL) {
+            enum err_code code = file_flush(mount, file, true, &posix, &err);
+            if (code != ERR_OK) {
+                return request_settle(mount, request, code, posix, &err);
+            }
+        }
+        engine_release(mount->engine, request->inode);
+        volume_commit(mount->volume);
+        /* What the commit that has just begun takes, or the one behind it. */
+        request->seq = volume_seq_next(mount->volume) - 1;
+        if (engine_pending(mount->engine) > 0) {
+            request->seq++;
+        }
+    }
+    if (volume_seq_durable(mount->volume) >= request->seq) {
+        fuse_reply_err(request->req, 0);
+        return true;
+    }
+    enum err_code trouble = volume_trouble(mount->volume, &err);
+    if (trouble != ERR_OK && trouble != ERR_AGAIN) {
+        return request_settle(mount, request, trouble, 0, &err);
+    }
+    return false;
+}
+
+static void on_fsync(fuse_req_t req, fuse_ino_t inode, int datasync, struct fuse_file_info *fi)
+{
+    (void)datasync;
+    (void)fi;
+    struct request request;
+    request_of(&request, req, try_fsync, inode);
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+void open_fill(struct fuse_lowlevel_ops *ops)
+{
+    ops->open = on_open;
+    ops->create = on_create;
+    ops->flush = on_flush;
+    ops->release = on_release;
+    ops->fsync = on_fsync;
+    ops->fsyncdir = on_fsync;
+}

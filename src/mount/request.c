@@ -1,0 +1,109 @@
+#include "mount/request.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* All changes come through this mount, so the kernel may believe what it knows. */
+const double MOUNT_TIMEOUT_S = 86400;
+
+int64_t mount_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void request_of(struct request *request, fuse_req_t req,
+                bool (*attempt)(struct mount *mount, struct request *request), uint64_t inode)
+{
+    const struct fuse_ctx *ctx = fuse_req_ctx(req);
+    *request = (struct request){.req = req, .attempt = attempt, .inode = inode};
+    request->caller = (struct engine_caller){ctx->uid, ctx->gid, mount_now_ns()};
+}
+
+static void park(struct mount *mount, const struct request *request)
+{
+    struct request *copy = mem_dup(request, sizeof *request);
+    copy->name = request->name ? mem_strdup(request->name) : NULL;
+    copy->new_name = request->new_name ? mem_strdup(request->new_name) : NULL;
+    copy->data = request->data ? mem_dup(request->data, request->size) : NULL;
+    copy->next = NULL;
+    *mount->parked_end = copy;
+    mount->parked_end = &copy->next;
+    mount->counts.parked++;
+}
+
+static void free_parked(struct request *request)
+{
+    free((char *)request->name);
+    free((char *)request->new_name);
+    free((void *)request->data);
+    free(request);
+}
+
+void request_begin(struct mount *mount, struct request *request)
+{
+    mount->counts.requests++;
+    if (!request->attempt(mount, request)) {
+        park(mount, request);
+    }
+}
+
+void request_retry(struct mount *mount)
+{
+    struct request *list = mount->parked;
+
+    mount->parked = NULL;
+    mount->parked_end = &mount->parked;
+    while (list != NULL) {
+        struct request *request = list;
+        list = request->next;
+        request->next = NULL;
+        if (request->attempt(mount, request)) {
+            free_parked(request);
+        } else {
+            *mount->parked_end = request;
+            mount->parked_end = &request->next;
+        }
+    }
+}
+
+void request_fail_all(struct mount *mount)
+{
+    while (mount->parked != NULL) {
+        struct request *request = mount->parked;
+        mount->parked = request->next;
+        fuse_reply_err(request->req, EIO);
+        free_parked(request);
+    }
+    mount->parked_end = &mount->parked;
+}
+
+bool request_settle(struct mount *mount, struct request *request, enum err_code code, int posix,
+                    const struct err *err)
+{
+    struct err trouble;
+    if (code == ERR_AGAIN) {
+        enum err_code state = volume_trouble(mount->volume, &trouble);
+        if (state == ERR_OK || state == ERR_AGAIN) {
+            volume_want(mount->volume);
+            return false;
+        }
+        code = state;
+        err = &trouble;
+    }
+    if (code == ERR_INVALID && posix != 0) {
+        fuse_reply_err(request->req, posix);
+        return true;
+    }
+    int answer = code == ERR_QUOTA ? ENOSPC : EIO;
+    fprintf(stderr, "drover mount: inode %llu: %s\n", (unsigned long long)request->inode,
+            err->text);
+    fuse_reply_err(request->req, answer);
+    return true;
+}

@@ -1,0 +1,132 @@
+/* request.h - inside the mount: its state, and requests that may have to wait.
+ *
+ * Private to src/mount. A request is tried: its attempt either answers the kernel (true) or has had
+ * no effect and needs something that is not here yet (false). Then it is copied and parked.
+ */
+#ifndef MOUNT_REQUEST_H
+#define MOUNT_REQUEST_H
+
+#define FUSE_USE_VERSION 314
+
+#include "mount/draft.h"
+#include "mount/mount.h"
+
+#include <fuse_lowlevel.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    FILE_BUCKETS = 4096,
+    PLACES = 1024,                 /* of listings that may be continued */
+    DIRTY_BYTES_MAX = 64 << 20,    /* of all drafts, in memory */
+    DRAFT_STREAM_BYTES = 4 << 20,  /* of one draft before its full extents are placed */
+    DRAFT_INLINE_BYTES = 16 << 10, /* a file this small is stored with the log on fsync */
+};
+
+struct mount;
+
+struct file { /* an inode that is open, or has a draft */
+    uint64_t inode;
+    uint32_t opens, writers;
+    bool has_draft;
+    bool kill_priv; /* someone other than root has written */
+    struct draft draft;
+    int64_t mtime_ns; /* of the draft */
+    struct file *next;
+};
+
+struct place { /* how far a listing has come */
+    uint64_t inode;
+    uint64_t cookie;
+    char name[ENGINE_NAME_MAX + 1]; /* the entry that this cookie comes behind */
+};
+
+struct request {
+    fuse_req_t req;
+    bool (*attempt)(struct mount *mount, struct request *request);
+    struct engine_caller caller;
+    uint64_t inode;  /* or the folder of name */
+    uint64_t folder; /* the other folder, of new_name */
+    const char *name, *new_name;
+    const void *data;
+    size_t size;
+    uint64_t offset;
+    uint32_t mode, flags;
+    struct engine_set set;
+    struct fuse_file_info fi;
+    uint64_t seq; /* a commit that is waited for; 0: not yet begun */
+    struct request *next;
+};
+
+struct mount_counts {
+    uint64_t requests, reads, writes, parked;
+    uint64_t bytes_read, bytes_written;
+};
+
+struct mount {
+    struct fuse_session *session;
+    struct volume *volume;
+    struct engine *engine;
+    struct reader *reader;
+    bool read_only;
+    bool greeted; /* the kernel's first request has been answered */
+    struct file *files[FILE_BUCKETS];
+    uint64_t dirty_bytes; /* in the memory of all drafts */
+    struct request *parked, **parked_end;
+    struct place *places; /* PLACES of them, used round and round */
+    size_t place_next;
+    char *list_buffer;
+    size_t list_cap;
+    struct str scratch;
+    struct str said; /* the answer to the last order */
+    uint32_t uid;    /* whose mount it is */
+    struct mount_counts counts;
+};
+
+/* Tries; parks a copy if it has to wait. */
+void request_begin(struct mount *mount, struct request *request);
+/* Tries all that are parked once more. */
+void request_retry(struct mount *mount);
+/* Answers all that are parked with EIO. */
+void request_fail_all(struct mount *mount);
+/* What an operation returned, when it is not ERR_OK: answers the kernel and says true, or asks for
+ * what is missing and says false (ERR_AGAIN). */
+bool request_settle(struct mount *mount, struct request *request, enum err_code code, int posix,
+                    const struct err *err);
+void request_of(struct request *request, fuse_req_t req,
+                bool (*attempt)(struct mount *mount, struct request *request), uint64_t inode);
+
+/* Files. */
+struct file *file_find(struct mount *mount, uint64_t inode);
+struct file *file_take(struct mount *mount, uint64_t inode); /* makes it if missing */
+void file_drop(struct mount *mount, struct file *file);      /* if nobody needs it any more */
+bool file_is_open(void *mount, uint64_t inode);
+/* Makes sure that there is a draft over the inode's content. */
+enum err_code file_begin_draft(struct mount *mount, struct file *file, int *posix, struct err *err);
+/* The draft becomes part of the volume (nothing to do: ERR_OK). ERR_AGAIN: not now, try again. */
+enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, int *posix,
+                         struct err *err);
+/* Moves bytes from memory into packs where the drafts hold too many. */
+void file_relieve(struct mount *mount, struct file *file);
+/* Attributes as users of this mount see them: with the draft's size and time. */
+void file_show(const struct mount *mount, struct engine_attr *attr);
+
+void entry_of(const struct engine_attr *attr, struct fuse_entry_param *out);
+void stat_of(const struct engine_attr *attr, struct stat *out);
+int64_t mount_now_ns(void);
+
+/* Carries out the order in request->data; an errno value. */
+int orders_take(struct mount *mount, const struct request *request);
+
+/* The handlers, by file. */
+void names_fill(struct fuse_lowlevel_ops *ops);
+void attr_fill(struct fuse_lowlevel_ops *ops);
+void xattr_fill(struct fuse_lowlevel_ops *ops);
+void list_fill(struct fuse_lowlevel_ops *ops);
+void open_fill(struct fuse_lowlevel_ops *ops);
+void io_fill(struct fuse_lowlevel_ops *ops);
+
+extern const double MOUNT_TIMEOUT_S; /* for which the kernel may believe names and attributes */
+
+#endif

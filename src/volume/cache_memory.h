@@ -1,0 +1,51 @@
+/* cache_memory.h - what was fetched or decoded lately, in a bounded amount of memory.
+ *
+ * Two kinds of things: segments, the bytes of a container as they were fetched (those of one
+ * container never overlap), and decoded extents that have been checked. The least lately used go
+ * first; a segment that somebody waits for stays until it has been looked at, or twice the limit is
+ * reached. Pointers given out are valid until the next call that changes the cache. It owns all of
+ * it. Pure code; one thread owns a cache.
+ */
+#ifndef VOLUME_CACHE_MEMORY_H
+#define VOLUME_CACHE_MEMORY_H
+
+#include "base/str.h"
+#include "volume/container.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cache_memory;
+
+struct cache_memory *cache_memory_create(size_t limit);
+void cache_memory_destroy(struct cache_memory *memory);
+
+/* Takes the body's memory (the str is empty afterwards), as the bytes from offset on. What was
+ * there of these bytes is replaced. */
+void cache_memory_add(struct cache_memory *memory, const struct container *container,
+                      uint64_t offset, struct str *body, bool awaited);
+/* The bytes from `at` on, *size of them in one piece; NULL: that one is not here. Counts as use. */
+const uint8_t *cache_memory_at(struct cache_memory *memory, const struct container *container,
+                               uint64_t at, size_t *size);
+/* As cache_disk_covered_to and cache_disk_next: for finding holes; no use. */
+uint64_t cache_memory_covered_to(const struct cache_memory *memory,
+                                 const struct container *container, uint64_t at);
+uint64_t cache_memory_next(const struct cache_memory *memory, const struct container *container,
+                           uint64_t at);
+/* Forgets segments and decoded extents that overlap. */
+void cache_memory_drop(struct cache_memory *memory, const struct container *container,
+                       uint64_t offset, size_t size);
+
+/* The decoded bytes of an extent that has been checked since it came; NULL: not here. */
+const void *cache_memory_extent(struct cache_memory *memory, const struct extent *extent);
+/* A plain extent that lies in one segment as it is has been checked. */
+void cache_memory_mark(struct cache_memory *memory, const struct extent *extent);
+/* Takes `decoded` (extent->whole bytes, from malloc), which has been checked. */
+void cache_memory_keep(struct cache_memory *memory, const struct extent *extent, void *decoded);
+
+/* Drops what does not fit besides `other_bytes` (fetches on their way), but never the newest. */
+void cache_memory_trim(struct cache_memory *memory, size_t other_bytes);
+size_t cache_memory_bytes(const struct cache_memory *memory);
+
+#endif

@@ -1,0 +1,67 @@
+/* reader_internal.h - what the files of the reader share. */
+#ifndef VOLUME_READER_INTERNAL_H
+#define VOLUME_READER_INTERNAL_H
+
+#include "volume/cache_disk.h"
+#include "volume/cache_memory.h"
+#include "volume/reader.h"
+#include "volume/reader_ahead.h"
+
+enum {
+    READER_WAITING_MAX = 256,
+    READER_FAILURES_MAX = 16,
+    READER_SUSPECTS_MAX = 64,
+};
+
+struct fetch {
+    struct object_call call;
+    struct reader *reader; /* NULL: it is gone, nobody wants the bytes */
+    struct container container;
+    uint64_t begin, end;
+    uint64_t needed_to; /* what somebody waits for ends here; 0: nobody does */
+    char key[CONTAINER_NAME_MAX];
+    struct fetch *next;
+};
+
+struct place {
+    struct container container; /* kind 0: none */
+    uint64_t begin, end;
+};
+
+struct failure {
+    struct place place;
+    int64_t when_ms;
+    struct err err;
+};
+
+struct reader {
+    struct object_store *store;
+    struct cache_disk *disk; /* NULL: memory only */
+    struct cache_memory *memory;
+    struct ahead *ahead;
+    struct fetch *fetches; /* in flight */
+    uint64_t fetching_bytes;
+    uint64_t fetching_max; /* of reading ahead */
+    uint64_t progress;
+    struct place waiting[READER_WAITING_MAX]; /* asked for and answered "again" */
+    size_t waiting_next, waiting_count;
+    struct failure failures[READER_FAILURES_MAX];
+    size_t failure_next;
+    struct place suspects[READER_SUSPECTS_MAX]; /* were damaged and are fetched once more */
+    size_t suspect_next;
+    struct str scratch;
+    struct reader_stats stats;
+};
+
+/* The first byte at or behind `at` that is neither in memory nor on disk; on_way: nor in flight. */
+uint64_t reader_there_to(const struct reader *reader, const struct container *container,
+                         uint64_t at, bool on_way);
+/* Fetches what is missing of [place.begin, place.end) and needed by somebody, and what is missing
+ * of `range` on either side of it. */
+void reader_fetch_needed(struct reader *reader, const struct place *place, struct range range);
+/* Reads ahead as far as the bounds allow. */
+void reader_fetch_ahead(struct reader *reader);
+/* The failure of a fetch that the place needed, once; false: there is none. */
+bool reader_take_failure(struct reader *reader, const struct place *place, struct err *err);
+
+#endif

@@ -1,0 +1,173 @@
+/* volume.h - a volume that lives in an object store alone: opening, committing, checkpoints, gc.
+ *
+ * It joins the map (map.h), the engine (engine.h) and the store (src/object). One thread owns a
+ * volume and drives it with volume_run; nothing here blocks except the calls that say so. The store
+ * may be a threaded one (object_threaded_open), so that transfers do not hold up the owner's loop.
+ *
+ * The order of a commit: packs, then log/SEQ if-absent (the linearisation point), then it counts.
+ * One log PUT is in flight at a time, so commits are durable in order. A lost reply is settled by
+ * reading SEQ back: ours (same term and bytes) is success, another's means that we are fenced.
+ *
+ * Ownership: `head` holds {term, owner, checkpoint}. A new owner reads head, writes head with
+ * term + 1 by if-match, replays log/SEQ from the checkpoint on until one is missing, and writes the
+ * next one as its fence (LOGOBJ_FENCE): the old owner's next commit then meets an object that is
+ * there, and it stops with ERR_STALE. Fence objects are never deleted, so this holds for however
+ * long the old owner slept.
+ *
+ * A checkpoint: the table is written as a run, then head by if-match with the new list of runs and
+ * its seq. It is taken only at a commit's edge, so it never holds what is not durable. Log objects
+ * at or before it are no longer replayed.
+ *
+ * Life and death of objects: a pack is born with the commit that first refers to it and dead with
+ * the one that takes its last reference away. It is deleted when no snapshot and no pin lies in
+ * [born, dead). An upload that no commit refers to is deleted only when its term is over. Runs are
+ * deleted when neither head nor a snapshot nor a pin names them. Log objects: behind the
+ * checkpoint, with no live inline data, no fence, and no snapshot or pin in between.
+ */
+#ifndef VOLUME_VOLUME_H
+#define VOLUME_VOLUME_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "object/object.h"
+#include "volume/container.h"
+#include "volume/engine.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct volume;
+
+struct volume_format { /* fixed for the life of a volume */
+    uint8_t uuid[16];
+    uint32_t version;
+    uint32_t pack_bytes;
+    int zstd_level; /* 0: plain */
+    int64_t created_unix_ms;
+};
+
+/* Makes an empty volume where there is none (ERR_EXISTS). options: uuid zero: random; pack_bytes
+ * 0: the default. Blocking. */
+MUST_USE enum err_code volume_format_write(struct object_store *store,
+                                           const struct volume_format *options,
+                                           const struct engine_caller *caller, struct err *err);
+/* ERR_NOT_FOUND: no volume there. ERR_UNSUPPORTED: of a newer version. Blocking. */
+MUST_USE enum err_code volume_format_read(struct object_store *store, struct volume_format *out,
+                                          struct err *err);
+
+enum volume_role {
+    VOLUME_OWNER,  /* reads and writes */
+    VOLUME_READER, /* a frozen view: of a snapshot, or of what was committed when it was opened */
+};
+
+struct volume_options {
+    enum volume_role role;
+    const char *snapshot;     /* READER: its name; NULL: the present */
+    const char *owner;        /* OWNER: who, for people: "host:pid, mounted at /mnt" */
+    bool take_over;           /* OWNER: even if head names an owner that has not left */
+    size_t table_bytes;       /* a checkpoint is due at this size; 0: 32 MiB */
+    size_t block_cache_bytes; /* 0: 64 MiB */
+    size_t in_flight_bytes;   /* packs not yet stored, at most, about; 0: 192 MiB */
+    int64_t (*now_unix_ms)(void *context); /* NULL: the clock */
+    void *context;
+};
+
+/* Opens; the store becomes the volume's on success. Blocking. ERR_DENIED: it has an owner (the text
+ * says who and since when) and take_over is not set. ERR_STALE: two took it at once and the other
+ * won. A READER writes a pin object and renews it in volume_tick. */
+MUST_USE enum err_code volume_open(struct object_store *store, const struct volume_options *options,
+                                   struct volume **out, struct err *err);
+/* OWNER: commits what is pending, takes a checkpoint if one is worth it, and leaves `head` without
+ * an owner; READER: removes the pin. The volume is gone whatever is returned. Blocking. */
+enum err_code volume_close(struct volume *volume, struct err *err);
+/* Gone at once, as a crash would do it (tests; a fenced owner). */
+void volume_abandon(struct volume *volume);
+
+struct engine *volume_engine(struct volume *volume);
+const struct volume_format *volume_format(const struct volume *volume);
+struct object_store *volume_store(struct volume *volume); /* for reads by the owner's thread */
+
+/* Driving. ------------------------------------------------------------------------------------- */
+int volume_fd(struct volume *volume);                /* readable: call volume_run */
+void volume_run(struct volume *volume, int wait_ms); /* handles what has ended */
+void volume_tick(
+    struct volume *volume,
+    int64_t now_mono_ms); /* every 100 ms or so: starts what is
+                           * due in the background: commits older than a second, checkpoints,
+                           * merges, moving of inline data, rewriting of packs, gc, pins */
+/* An operation of the engine returned ERR_AGAIN: fetches what it needs. It is worth calling it
+ * again when volume_progress has changed. */
+void volume_want(struct volume *volume);
+uint64_t volume_progress(const struct volume *volume);
+/* Once the volume is fenced, or the store has failed for good, everything that needs it fails with
+ * this. ERR_OK: it is well. A store that is merely away is retried for ever, and volume_trouble
+ * says what it said last (ERR_AGAIN), until it is back. */
+enum err_code volume_trouble(const struct volume *volume, struct err *err);
+
+/* Committing. ---------------------------------------------------------------------------------- */
+/* Where bytes of a file will lie: 1 to EXTENT_BYTES_MAX of them, copied. inlined: in the next log
+ * object if they are few (EXTENT_INLINE_MAX) and it has room; else in the pack being filled. *out
+ * is for engine_write, which must follow before the next volume_commit. */
+void volume_place(struct volume *volume, uint64_t inode, uint64_t file_offset, const void *data,
+                  size_t size, bool inlined, struct extent *out);
+/* The stored bytes of an extent that is not in the store yet; NULL: it is there (or unknown). Valid
+ * until volume_run or volume_place. */
+const void *volume_young(const struct volume *volume, const struct extent *extent);
+bool volume_is_congested(const struct volume *volume); /* place no more before volume_run */
+
+uint64_t volume_seq_next(const struct volume *volume);    /* changes made now will be in this one */
+uint64_t volume_seq_durable(const struct volume *volume); /* all up to this one are stored */
+/* Starts one now if anything is pending, or as soon as the one in flight has ended. Returns the seq
+ * that holds everything so far: it is stored once volume_seq_durable has reached that. */
+uint64_t volume_commit(struct volume *volume);
+/* Blocking until everything so far is stored. */
+MUST_USE enum err_code volume_sync(struct volume *volume, struct err *err);
+
+/* Maintenance; each blocks until it is done (the mount uses volume_tick instead). ----------------
+ */
+MUST_USE enum err_code volume_checkpoint(struct volume *volume, struct err *err);
+/* Names: 1 to 200 of [A-Za-z0-9._-], not beginning with '.' or '-'. ERR_EXISTS. */
+MUST_USE enum err_code volume_snapshot(struct volume *volume, const char *name, struct err *err);
+MUST_USE enum err_code volume_snapshot_delete(struct volume *volume, const char *name,
+                                              struct err *err);
+struct volume_snapshot_info {
+    char name[201];
+    uint64_t seq;
+    int64_t created_unix_ms;
+    uint64_t files, bytes;
+};
+/* With or without an open volume. */
+MUST_USE enum err_code volume_snapshots(struct object_store *store,
+                                        bool (*each)(void *context,
+                                                     const struct volume_snapshot_info *info),
+                                        void *context, struct err *err);
+/* Rewrites packs of which less than half is alive and moves inline data into packs, up to
+ * budget_bytes of reading (0: no bound). */
+MUST_USE enum err_code volume_compact(struct volume *volume, uint64_t budget_bytes,
+                                      struct err *err);
+struct volume_gc_report {
+    uint64_t objects, bytes;         /* deleted (or that would be) */
+    uint64_t packs_kept, bytes_kept; /* alive */
+    uint64_t dead_bytes_kept;        /* in packs that are kept: dead but not yet worth moving, or
+                                      * held by snapshots and pins */
+};
+MUST_USE enum err_code volume_gc(struct volume *volume, bool dry_run,
+                                 struct volume_gc_report *report, struct err *err);
+/* Merges all runs (fsck, tests). */
+MUST_USE enum err_code volume_merge(struct volume *volume, struct err *err);
+
+struct volume_stats {
+    uint64_t commits, checkpoints, merges, packs, packs_rewritten;
+    uint64_t inline_bytes, pack_bytes;
+    struct object_stats store;
+};
+void volume_stats(const struct volume *volume, struct volume_stats *out);
+
+/* Blocking use of the engine: calls op until it no longer says ERR_AGAIN, fetching what it needs.
+ */
+typedef enum err_code (*volume_op_fn)(void *context, struct err *err);
+MUST_USE enum err_code volume_do(struct volume *volume, volume_op_fn op, void *context,
+                                 struct err *err);
+
+#endif

@@ -1,0 +1,149 @@
+# shellcheck shell=bash
+# tests/ceph.bash - a real S3 server for a test: Ceph of one node and its RADOS Gateway, from Debian's
+# packages, in memory, on loopback, on ports that nobody else has. After lib.sh:
+#
+#     ceph_there || skip_all "$ceph_why"
+#     check "Ceph starts" ceph_up       # some 15 s; sets
+#     $ceph_endpoint                    # http://localhost:PORT; BUCKET.localhost works as well
+#     $ceph_tls_endpoint $ceph_ca       # https://localhost:PORT; "" where there is no openssl
+#     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY   # exported; of a user of its own
+#     ceph_bucket NAME                  # makes one
+#
+# The daemons are background processes of the test, so they end with it; their files are below $T.
+
+ceph_why=
+ceph_endpoint=
+ceph_tls_endpoint=
+ceph_ca=
+
+# A start that takes longer than this has failed.
+ceph_patience_s=60
+
+ceph_free_ports() { # COUNT : ports that are free now
+    python3 - "$1" <<'PY'
+import socket, sys
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
+print(*(s.getsockname()[1] for s in sockets))
+PY
+}
+
+ceph_write_config() { # DIR MON_PORT RGW_PORT RGW_TLS_PORT
+    local dir=$1 tls=
+    if [ -n "$ceph_ca" ]; then
+        tls="ssl_endpoint=127.0.0.1:$4 ssl_certificate=$ceph_ca ssl_private_key=$dir/tls.key"
+    fi
+    cat >"$dir/ceph.conf" <<CONF
+[global]
+fsid = $(cat /proc/sys/kernel/random/uuid)
+mon_initial_members = a
+mon_host = [v1:127.0.0.1:$2]
+public_addr = 127.0.0.1
+cluster_addr = 127.0.0.1
+# Nobody but this test reaches it.
+auth_cluster_required = none
+auth_service_required = none
+auth_client_required = none
+keyring = $dir/keyring
+run_dir = $dir
+admin_socket =
+pid_file =
+log_file = $dir/\$name.log
+mon_cluster_log_file = $dir/cluster.log
+mon_data = $dir/mon
+osd_data = $dir/osd
+# One copy of everything, on one disk, which is memory.
+osd_pool_default_size = 1
+osd_pool_default_min_size = 1
+osd_pool_default_pg_num = 4
+osd_pool_default_pgp_num = 4
+osd_crush_chooseleaf_type = 0
+mon_allow_pool_size_one = true
+mon_max_pg_per_osd = 1000
+mon_data_avail_crit = 1
+osd_objectstore = memstore
+# A disk that tells the monitor about itself may do so before it knows the cluster, and is refused.
+osd_class_update_on_start = false
+osd_crush_update_on_start = false
+memstore_device_bytes = 4294967296
+osd_max_object_size = 134217728
+[client.rgw]
+# Without tcp_nodelay an answer of 50 KB takes 40 ms.
+rgw_frontends = beast endpoint=127.0.0.1:$3 tcp_nodelay=1 $tls
+rgw_dns_name = localhost
+rgw_enable_usage_log = false
+rgw_enable_ops_log = false
+CONF
+}
+
+ceph_make_certificate() { # DIR
+    command -v openssl >/dev/null || return 0
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout "$1/tls.key" -out "$1/tls.pem" \
+        -subj /CN=localhost -addext "subjectAltName=DNS:localhost,IP:127.0.0.1" &&
+        ceph_ca=$1/tls.pem
+}
+
+ceph_start_cluster() { # DIR MON_PORT
+    local dir=$1 uuid
+    uuid=$(cat /proc/sys/kernel/random/uuid)
+    mkdir "$dir/mon" "$dir/osd" &&
+        ceph-authtool --create-keyring "$dir/keyring" --gen-key -n mon. --cap mon 'allow *' &&
+        monmaptool --create --addv a "[v1:127.0.0.1:$2]" \
+            --fsid "$(sed -n 's/^fsid = //p' "$dir/ceph.conf")" "$dir/monmap" &&
+        ceph-mon --mkfs -i a --monmap "$dir/monmap" --keyring "$dir/keyring" || return 1
+    background ceph-mon -f -i a
+    timeout "$ceph_patience_s" ceph osd new "$uuid" &&
+        ceph-osd -i 0 --mkfs --osd-uuid "$uuid" &&
+        ceph osd crush add osd.0 1.0 root=default || return 1
+    background ceph-osd -f -i 0
+}
+
+ceph_start_gateway() { # DIR PORT
+    background radosgw -f -n client.rgw
+    wait_until "$ceph_patience_s" curl -sf -o /dev/null "http://127.0.0.1:$2/" || return 1
+    # The keys are drawn there, so that no command line shows them.
+    radosgw-admin -n client.rgw user create --uid=test --display-name=test >"$1/user" || return 1
+    AWS_ACCESS_KEY_ID=$(sed -n 's/.*"access_key": "\([^"]*\)".*/\1/p' "$1/user")
+    AWS_SECRET_ACCESS_KEY=$(sed -n 's/.*"secret_key": "\(.*\)".*/\1/p' "$1/user" | sed 's,\\/,/,g')
+    export AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+    [ -n "$AWS_ACCESS_KEY_ID" ] && [ -n "$AWS_SECRET_ACCESS_KEY" ]
+}
+
+ceph_there() {
+    local tool
+    for tool in ceph ceph-mon ceph-osd radosgw radosgw-admin ceph-authtool monmaptool curl; do
+        if ! command -v "$tool" >/dev/null; then
+            # shellcheck disable=SC2034 # for the test
+            ceph_why="no $tool here (Debian's ceph-mon, ceph-osd, radosgw and curl)"
+            return 1
+        fi
+    done
+}
+
+ceph_up() {
+    local ports dir=$T/ceph
+    # Whoever runs the tests may have an S3 of their own, which must not be touched.
+    unset "${!AWS_@}"
+    export AWS_EC2_METADATA_DISABLED=true
+    mkdir "$dir"
+    read -ra ports < <(ceph_free_ports 3)
+    export CEPH_CONF=$dir/ceph.conf
+    if ceph_make_certificate "$dir" >"$dir/start" 2>&1 </dev/null &&
+        ceph_write_config "$dir" "${ports[@]}" &&
+        ceph_start_cluster "$dir" "${ports[0]}" >"$dir/start" 2>&1 </dev/null &&
+        ceph_start_gateway "$dir" "${ports[1]}" 2>>"$dir/start" </dev/null; then
+        ceph_endpoint=http://localhost:${ports[1]}
+        # shellcheck disable=SC2034 # for the test
+        [ -z "$ceph_ca" ] || ceph_tls_endpoint=https://localhost:${ports[2]}
+        return 0
+    fi
+    tail -n 5 "$dir"/start "$dir"/*.log
+    return 1
+}
+
+ceph_bucket() { # NAME
+    local empty=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+    curl -sf -o /dev/null -X PUT --aws-sigv4 aws:amz:us-east-1:s3 -K - \
+        -H "x-amz-content-sha256: $empty" "$ceph_endpoint/$1" <<KEYS
+user = "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY"
+KEYS
+}

@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# tests/mount.bash - volumes and mounts for a test. After lib.sh:
+#
+#     mount_possible || skip_all "$mount_why"
+#     mount_on VOLUME [options]     # at $M; ended at the end of the test, whatever happens
+#     mount_off
+#     mount_kill                    # kill -9, and the folder is taken out of the table
+#     $FILETEST                     # tests/tools/filetest.c
+
+M=$T/m
+mount_why=
+FILETEST=$DROVER_BUILD/tests/filetest
+
+mount_possible() {
+    if [ ! -e /dev/fuse ] || ! [ -r /dev/fuse ]; then
+        mount_why="no /dev/fuse to be used here"
+        return 1
+    fi
+    mkdir -p "$T/probe" "$T/probe-store"
+    if ! "$DROVER" volume create probe --store "file://$T/probe-store" >/dev/null ||
+        ! "$DROVER" mount probe "$T/probe" >"$T/harness/probe" 2>&1; then
+        mount_why="mounting is not possible here: $(tail -n 1 "$T/harness/probe")"
+        return 1
+    fi
+    "$DROVER" unmount "$T/probe"
+    "$DROVER" volume delete probe
+    mkdir -p "$M"
+    trap mount_end EXIT
+}
+
+mount_pid() { # the process that serves $M
+    python3 -c 'import os, json, sys
+print(json.loads(os.getxattr(sys.argv[1], "user.drover.stats"))["pid"])' "$M"
+}
+
+mount_stat() { # KEY : of what the mount says of itself
+    python3 -c 'import os, json, sys
+print(json.loads(os.getxattr(sys.argv[1], "user.drover.stats"))[sys.argv[2]])' "$M" "$1"
+}
+
+mount_on() { # VOLUME [options]
+    "$DROVER" mount "$@" "$M"
+}
+
+mount_off() {
+    "$DROVER" unmount "$M"
+}
+
+mount_kill() {
+    local pid
+    pid=$(mount_pid) || return 1
+    kill -KILL "$pid"
+    umount "$M" 2>/dev/null || fusermount3 -u "$M"
+}
+
+mount_end() {
+    local status=$?
+    if grep -q " $M fuse.drover" /proc/mounts; then
+        mount_kill
+    fi
+    (exit "$status")
+    t_end
+}
