@@ -1,8 +1,8 @@
 /* drover mount and drover unmount. */
 #include "base/io.h"
+#include "base/jread.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "base/jread.h"
 #include "cli/mount_talk.h"
 #include "cli/volume_ref.h"
 #include "mount/mount.h"

@@ -1,7 +1,7 @@
 #include "wire/wire_check.h"
 
-#include <stdint.h>
 #include <limits.h>
+#include <stdint.h>
 #include <string.h>
 
 /* A length of time no longer than this can be added to any clock without overflow. */
