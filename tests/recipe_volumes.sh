@@ -136,8 +136,47 @@ experiments:
 END
 check "a checkpoint lives in the volume of that name" "$DROVER" run resume.yaml --state resume
 check_output "the second attempt finds it" '^half of 1$' "$DROVER" logs train/1 --state resume
-id=$("$DROVER" list --state resume --json | sed -n 's/.*"id":"\([^"]*\)".*/\1/p' | head -n 1)
-check "below workflow, experiment and index" "$DROVER" data stat "results:/$id/train/1/half"
+check_output "below workflow, experiment and index" '^/resume-[0-9-]+/train/1/half$' \
+    "$DROVER" data ls -r results:/
+
+# ---- outputs ----------------------------------------------------------------------------------
+
+cat >outputs.yaml <<'END'
+volumes: {output: results}
+experiments:
+  make:
+    parameters: {i: 0..3}
+    outputs: made
+    command: echo "made {{i}}" >{{output}}/made; sleep 0.2; test ! -e slow || sleep 5
+  fail:
+    allow_failure: true
+    outputs: missing
+    command: echo no >{{output}}/there
+  nothing: {command: "true"}
+  sum:
+    depends_on: [make, nothing]
+    volumes: {output: file:///none}
+    command: cat {{make.output}}/*/made; ls -A {{make.output}}
+END
+sed -i "s,file:///none,file://$PWD/other-store," outputs.yaml
+"$DROVER" volume create other --store "file://$PWD/other-store" >/dev/null
+check "outputs live in the volume of that name" "$DROVER" run outputs.yaml --state outputs
+check_equal "and are read from there" "made 0 made 1 made 2 made 3 0 1 2 3" \
+    "$("$DROVER" logs sum/0 --state outputs | xargs)"
+check_output "a promised one that is missing fails the task" 'an output is missing' \
+    "$DROVER" tasks fail --state outputs
+check_equal "only what was accepted is there" "0 1 2 3" \
+    "$("$DROVER" data ls -r results:/ | sed -n 's,^/outputs-[0-9-]*/[a-z]*/\([^/]*\)/$,\1,p' | xargs)"
+check "none of it on the master's disk" test ! -e outputs/attempts
+touch slow
+background "$DROVER" run outputs.yaml --state again-outputs --slots 2
+wait_until 10 sh -c 'find again-outputs/volumes/*/outputs-*/make/.* -name made | grep -q .'
+kill -KILL "$t_pid"
+wait "$t_pid" 2>/dev/null
+rm slow
+check "after kill -9 the same run finishes" "$DROVER" run outputs.yaml --state again-outputs --slots 2
+check_equal "with the same outputs" "made 0 made 1 made 2 made 3 0 1 2 3" \
+    "$("$DROVER" logs sum/0 --state again-outputs | xargs)"
 
 # ---- a server and two nodes -------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ check_output "and so does the run" 'looking for the least loss by auto: gp' \
     "$DROVER" run bowl.yaml --set train.search.trials=2 --set train.search.algorithm=auto --state s.said --slots 1
 check_output "drover tasks shows the parameters of trials" '^train/0 .*"x":-?[0-9.]+,"y":[0-9.e-]+,"shape":"(bowl|tray)"' \
     "$DROVER" tasks --state s.gp
-check_output "drover plan says that trials are chosen later" 'is a search of 40 trials' "$DROVER" plan bowl.yaml
+check_output "drover plan says what the search will do" 'is a search of at most 40 trials for the least loss, by auto, 2 at a time' "$DROVER" plan bowl.yaml
 check_output "drover check counts trials" '^ok: 1 experiments, 40 tasks$' "$DROVER" check bowl.yaml
 
 cat >grid.yaml <<'END'

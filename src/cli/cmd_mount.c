@@ -183,10 +183,7 @@ static enum err_code serve(struct mount_arguments *arguments, struct err *err)
     if (code != ERR_OK) {
         return code;
     }
-    str_add(&label, arguments->ref.name ? arguments->ref.name : arguments->ref.url);
-    if (arguments->ref.snapshot) {
-        str_addf(&label, "@%s", arguments->ref.snapshot);
-    }
+    volume_ref_add_label(&label, &arguments->ref);
     struct mount_options options = {.folder = arguments->folder,
                                     .label = str_text(&label),
                                     .read_only = read_only,

@@ -36,6 +36,7 @@ void carrier_init(struct carrier *carrier)
     make_token(carrier, WIRE_TOKEN_CHECKPOINT, carrier->checkpoint_token);
     make_token(carrier, WIRE_TOKEN_CODE, carrier->code_token);
     make_token(carrier, WIRE_TOKEN_OUTPUTS, carrier->outputs_token);
+    make_token(carrier, WIRE_TOKEN_LOCAL, carrier->local_token);
     make_token(carrier, "", carrier->volume_end);
 }
 
@@ -144,45 +145,6 @@ static void oversize(Drover__Run *run)
     run->n_outputs = 0;
 }
 
-/* What other experiments left, as far as this one speaks of it. */
-static void add_inputs(struct carrier *carrier, const struct flow *flow,
-                       const struct experiment *experiment, Drover__Run *run)
-{
-    run->n_inputs = experiment->output_ref_count;
-    run->inputs = arena_alloc(&carrier->arena, run->n_inputs * sizeof(char *));
-    for (size_t i = 0; i < experiment->output_ref_count; i++) {
-        run->inputs[i] = (char *)flow->recipe->experiments[experiment->output_refs[i]].name;
-    }
-}
-
-static void add_volumes(struct carrier *carrier, const struct flow *flow,
-                        const struct experiment *experiment, Drover__Run *run)
-{
-    const struct recipe_volumes *volumes = &experiment->volumes;
-    run->n_volumes = volumes->count;
-    run->volumes = arena_alloc(&carrier->arena, volumes->count * sizeof(Drover__Volume *));
-    for (size_t i = 0; i < volumes->count; i++) {
-        const struct recipe_volume *from = &volumes->items[i];
-        const struct store_place *place =
-            from->listed ? stores_find(&flow->stores, from->listed) : NULL;
-        CHECK(from->store || place); /* stores_check */
-        Drover__Volume *volume = arena_alloc(&carrier->arena, sizeof *volume);
-        drover__volume__init(volume);
-        volume->name = (char *)from->name;
-        volume->store = from->store ? (char *)from->store : place->store;
-        volume->snapshot = from->snapshot ? (char *)from->snapshot : volume->snapshot;
-        if (place) {
-            volume->endpoint = place->endpoint;
-            volume->region = place->region;
-            volume->addressing = place->addressing;
-        }
-        run->volumes[i] = volume;
-    }
-    if (experiment->checkpoint && recipe_find_volume(volumes, RECIPE_CHECKPOINT_VOLUME)) {
-        run->checkpoint_volume = (char *)RECIPE_CHECKPOINT_VOLUME;
-    }
-}
-
 static void make_plan(struct carrier *carrier, const struct flow *flow,
                       const struct core_attempt *id, struct plan_task *plan)
 {
@@ -193,9 +155,11 @@ static void make_plan(struct carrier *carrier, const struct flow *flow,
         .workflow = flow->id,
         .outputs_folder = carrier->outputs_token,
         .output = carrier->output_token,
+        .report = carrier->local_token,
         .checkpoint = experiment->checkpoint ? carrier->checkpoint_token : NULL,
         .volume_before = WIRE_TOKEN_VOLUME,
         .volume_after = carrier->volume_end,
+        .volume_folder = flow->volume_folder,
         .recipe_folder = flow->code[0] ? carrier->code_token : flow->recipe_folder,
         .given = flow->given,
         .given_owner = flow->given_owner};
@@ -260,8 +224,7 @@ static void add_run(struct carrier *carrier, uint32_t node, const struct core_at
     run->outputs = bytes_list(carrier, plan.outputs, plan.output_count, &bytes);
     run->inherit_env = experiment->inherit_env;
     add_secrets(carrier, flow, experiment, run);
-    add_inputs(carrier, flow, experiment, run);
-    add_volumes(carrier, flow, experiment, run);
+    carry_add_volumes(carrier, flow, experiment, run);
     add_needs(flow, experiment, run);
     run->timeout_ms = experiment->timeout_ms;
     run->grace_ms = experiment->grace_ms;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { LOOK_MS = 1000, WATCH_MS = 300 };
+enum { LOOK_MS = 1000, WATCH_MS = 300, AGE_MS = 60000 };
 
 bool hunt_time_is_up(const struct hunt *hunt)
 {
@@ -79,6 +79,21 @@ static bool is_running(const struct server *server, const struct flow *flow)
            core_workflow_state(server->core, flow->number) == WORKFLOW_RUNNING;
 }
 
+/* Records of old workflows that somebody looked at are not kept in memory for ever. */
+static void age_ledgers(struct server *server)
+{
+    struct hunts *hunts = server->hunts;
+    if (clock_mono_ms() - hunts->aged_ms < AGE_MS) {
+        return;
+    }
+    hunts->aged_ms = clock_mono_ms();
+    for (size_t i = 0; i < server->session->flow_count; i++) {
+        if (!find_flow(hunts, (uint32_t)i + 1)) {
+            ledger_age(server->session->flows[i]->ledger);
+        }
+    }
+}
+
 /* Forgets those that are over and finds those that have begun. */
 static void find_flows(struct server *server)
 {
@@ -100,6 +115,7 @@ static void find_flows(struct server *server)
             open_flow(server, flow);
         }
     }
+    age_ledgers(server);
     hunts->flows_seen = (uint32_t)server->session->flow_count;
     hunts->looked_ms = clock_mono_ms();
 }

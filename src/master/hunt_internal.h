@@ -91,6 +91,7 @@ struct hunts {
     size_t flow_cap;
     uint32_t flows_seen; /* of the session's */
     int64_t looked_ms;
+    int64_t aged_ms;
     int64_t until_ms; /* this slice ends */
 };
 

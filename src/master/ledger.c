@@ -10,6 +10,7 @@ struct ledger {
     const struct flow *flow;
     struct ledger_book *books; /* by experiment; made by ledger_begin */
     bool is_loaded;
+    bool is_used;    /* since ledger_age looked */
     bool has_failed; /* to load: not tried again with every task that is looked at */
 };
 
@@ -58,6 +59,16 @@ void ledger_forget(struct ledger *ledger)
     if (ledger) {
         release_books(ledger);
         ledger->is_loaded = false;
+    }
+}
+
+void ledger_age(struct ledger *ledger)
+{
+    if (ledger && !ledger->is_used) {
+        ledger_forget(ledger);
+    }
+    if (ledger) {
+        ledger->is_used = false;
     }
 }
 
@@ -179,6 +190,7 @@ bool ledger_given(void *owner, uint32_t experiment, uint64_t task, struct value 
                   struct plan_trial *out, struct arena *arena)
 {
     struct ledger *ledger = owner;
+    ledger->is_used = true;
     if (ledger->has_failed || ledger_load(ledger, NULL) != ERR_OK) {
         return false;
     }

@@ -48,8 +48,10 @@ void ledger_destroy(struct ledger *ledger); /* NULL does nothing */
  * without the file: nothing. */
 MUST_USE enum err_code ledger_load(struct ledger *ledger, struct err *err);
 
-/* Frees the memory; it is loaded again when asked about. NULL does nothing. */
+/* Frees the memory; it is loaded again when asked about. NULL does nothing. ledger_age does so if
+ * nobody asked since it was called last. */
 void ledger_forget(struct ledger *ledger);
+void ledger_age(struct ledger *ledger);
 
 /* For whoever reads the log anyway: empties it, and takes one line of it. ERR_CORRUPT: it does not
  * follow from those before. Lines of other kinds, and of experiments that are no search, are

@@ -214,6 +214,7 @@ static struct flow *make_flow(const struct server *server, const struct server_s
     struct str folder = {0};
     str_addf(&folder, "%s/workflows/%s", server->session->folder, flow->id);
     flow->folder = str_take(&folder);
+    flow_name_folder(flow);
     flow->seed = submit->seed       ? *submit->seed
                  : recipe->has_seed ? recipe->seed
                                     : rng_seed_from_system() >> 11;

@@ -232,6 +232,7 @@ static enum err_code make_new(struct session *session, const struct flow_source 
         return code;
     }
     flow->created_ms = clock_unix_ms();
+    flow_name_folder(flow);
     AUTO_STR struct str document = {0};
     char name[SESSION_NAME_BYTES];
     flow_record(flow, source, &document);

@@ -315,38 +315,40 @@ static enum err_code find_end(int fd, off_t size, off_t *end, struct err *err)
     return ERR_OK;
 }
 
-enum err_code trials_open(const char *flow_folder, struct trials_log **out, struct err *err)
-{
-    AUTO_STR struct str path = {0};
-    trials_add_path(&path, flow_folder);
-    AUTO_CLOSE int fd =
-        open(str_text(&path), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        return err_errno(err, errno, "%s", str_text(&path));
-    }
-    struct trials_log log = {.fd = fd};
-    enum err_code code = find_end(fd, info.st_size, &log.size, err);
-    log.is_cut = log.size == info.st_size;
-    if (code == ERR_OK) {
-        code = cut(&log, err);
-    }
-    if (code == ERR_OK) {
-        code = sync_folder(flow_folder, err);
-    }
-    if (code == ERR_OK) {
-        fd = -1; /* the log's now */
-        *out = mem_dup(&log, sizeof log);
-    }
-    return code;
-}
-
 void trials_close(struct trials_log *log)
 {
     if (log) {
         close(log->fd);
         free(log);
     }
+}
+
+enum err_code trials_open(const char *flow_folder, struct trials_log **out, struct err *err)
+{
+    AUTO_STR struct str path = {0};
+    trials_add_path(&path, flow_folder);
+    int fd = open(str_text(&path), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0) {
+        return err_errno(err, errno, "%s", str_text(&path));
+    }
+    struct trials_log *log = mem_alloc(sizeof *log);
+    struct stat info = {0};
+    log->fd = fd;
+    enum err_code code = fstat(fd, &info) == 0 ? find_end(fd, info.st_size, &log->size, err)
+                                               : err_errno(err, errno, "%s", str_text(&path));
+    log->is_cut = log->size == info.st_size;
+    if (code == ERR_OK) {
+        code = cut(log, err);
+    }
+    if (code == ERR_OK) {
+        code = sync_folder(flow_folder, err);
+    }
+    if (code != ERR_OK) {
+        trials_close(log);
+        return code;
+    }
+    *out = log;
+    return ERR_OK;
 }
 
 enum err_code trials_append(struct trials_log *log, const struct str *lines, struct err *err)

@@ -43,6 +43,7 @@ void file_drop(struct mount *mount, struct file *file)
         link = &(*link)->next;
     }
     *link = file->next;
+    free(file->placed);
     free(file);
 }
 
@@ -79,6 +80,16 @@ static void place(struct mount *mount, struct file *file, size_t index, bool inl
     volume_place(mount->volume, file->inode, segment->offset, segment->bytes, segment->size,
                  inlined, &extent);
     draft_placed(&file->draft, index, &extent);
+    VEC_PUSH(file->placed, file->placed_count, file->placed_cap) = extent;
+}
+
+void file_end_draft(struct mount *mount, struct file *file)
+{
+    volume_written(mount->volume, file->placed, file->placed_count);
+    file->placed_count = 0;
+    mount->dirty_bytes -= file->draft.memory_bytes;
+    draft_release(&file->draft);
+    file->has_draft = false;
 }
 
 void file_relieve(struct mount *mount, struct file *file)
@@ -142,8 +153,7 @@ enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, i
             return code;
         }
     }
-    draft_release(&file->draft);
-    file->has_draft = false;
+    file_end_draft(mount, file);
     return ERR_OK;
 }
 

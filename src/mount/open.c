@@ -184,12 +184,7 @@ static bool try_fsync(struct mount *mount, struct request *request)
             }
         }
         engine_release(mount->engine, request->inode);
-        volume_commit(mount->volume);
-        /* What the commit that has just begun takes, or the one behind it. */
-        request->seq = volume_seq_next(mount->volume) - 1;
-        if (engine_pending(mount->engine) > 0) {
-            request->seq++;
-        }
+        request->seq = volume_commit(mount->volume);
     }
     if (volume_seq_durable(mount->volume) >= request->seq) {
         fuse_reply_err(request->req, 0);

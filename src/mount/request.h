@@ -33,6 +33,8 @@ struct file { /* an inode that is open, or has a draft */
     bool kill_priv; /* someone other than root has written */
     struct draft draft;
     int64_t mtime_ns; /* of the draft */
+    struct extent *placed; /* every place given to bytes of the draft, used or overwritten since */
+    size_t placed_count, placed_cap;
     struct file *next;
 };
 
@@ -107,6 +109,8 @@ enum err_code file_begin_draft(struct mount *mount, struct file *file, int *posi
 /* The draft becomes part of the volume (nothing to do: ERR_OK). ERR_AGAIN: not now, try again. */
 enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, int *posix,
                          struct err *err);
+/* Forgets the draft, whether it has become part of the volume or not. */
+void file_end_draft(struct mount *mount, struct file *file);
 /* Moves bytes from memory into packs where the drafts hold too many. */
 void file_relieve(struct mount *mount, struct file *file);
 /* Attributes as users of this mount see them: with the draft's size and time. */

@@ -125,6 +125,7 @@ struct agent {
     struct made_folder attempts_folder;
     struct str log_path; /* reused for each attempt */
     struct str other_path;
+    struct str output_path;
     struct str inputs_path;
     struct str gpu_list;
 
@@ -174,6 +175,11 @@ void attempt_folder(const struct agent *agent, const struct attempt *attempt, co
                     struct str *out);
 void attempt_add_name(const Drover__Run *run, struct str *out);
 void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt, struct str *out);
+/* In the volume that holds outputs: where the attempt writes, or (is_kept) where it is put then. */
+void attempt_volume_output(const struct attempt *attempt, bool is_kept, struct str *out);
+/* A name that was promised under outputs, below the folder. */
+MUST_USE enum err_code attempt_output_name(const struct attempt *attempt, size_t index,
+                                           const char *folder, struct str *out, struct err *err);
 /* It is neither on the master's disk nor in a volume. */
 bool attempt_sends_checkpoint(const struct attempt *attempt);
 /* The log of a remote one. */

@@ -112,7 +112,7 @@ void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt
     if (is_in_volume) {
         str_clear(out);
         str_addf(out, "%s/%s/%s/%" PRIu64, volumes_folder(attempt, run->checkpoint_volume),
-                 run->workflow_id, run->experiment_name, number);
+                 run->volume_folder, run->experiment_name, number);
         return;
     }
     add_folder(agent, attempt, "checkpoints", number, out);
@@ -122,6 +122,19 @@ void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt
     }
     str_add_char(out, '/');
     str_add_u64(out, number);
+}
+
+void attempt_volume_output(const struct attempt *attempt, bool is_kept, struct str *out)
+{
+    const Drover__Run *run = attempt->run;
+    str_clear(out);
+    str_addf(out, "%s/%s/%s", volumes_folder(attempt, run->output_volume), run->volume_folder,
+             run->experiment_name);
+    if (is_kept) {
+        str_addf(out, "/%" PRIu64, run->id->task);
+    } else {
+        str_addf(out, "/.%" PRIu64 ".%" PRIu32, run->id->task, run->id->attempt);
+    }
 }
 
 bool attempt_sends_checkpoint(const struct attempt *attempt)
@@ -195,8 +208,7 @@ void attempt_move(struct attempt *attempt, struct attempt_list *to)
 static enum err_code check_places(const struct attempt *attempt, struct err *err)
 {
     const Drover__Run *run = attempt->run;
-    bool needs_id = attempt->is_remote || run->checkpoint_volume[0] != '\0';
-    if (needs_id && run->workflow_id[0] == '\0') {
+    if (attempt->is_remote && run->workflow_id[0] == '\0') {
         return err_set(err, ERR_INVALID, "the workflow has no id to name a folder after");
     }
     if (run->root.len > 0 && run->root.data[0] != '/') {
@@ -261,11 +273,16 @@ static enum err_code launch(struct agent *agent, struct attempt *attempt, struct
         .nonce = attempt->run->nonce,
         .serial = attempt->serial,
         .output = slot->output.path,
+        .local = slot->output.path,
         .checkpoint = run->checkpoint ? str_text(&agent->other_path) : NULL,
         .code = attempt->code ? attempt->code->folder : NULL,
         .log = str_text(&agent->log_path),
         .gpus = room_list_gpus(agent, attempt),
     };
+    if (run->output_volume[0] != '\0') {
+        attempt_volume_output(attempt, false, &agent->output_path);
+        place.output = str_text(&agent->output_path);
+    }
     if (run->n_inputs > 0) {
         str_clear(&agent->inputs_path);
         add_root(agent, attempt, &agent->inputs_path);

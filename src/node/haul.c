@@ -348,7 +348,7 @@ void haul_finish_item(struct agent *agent, struct haul_item *item, const struct 
     }
     bool was_well =
         attempt->ended.outcome == DROVER__OUTCOME__OUTCOME_EXITED && attempt->ended.code == 0;
-    if (kind == HAUL_COMMIT && has_failed && was_well) {
+    if ((kind == HAUL_COMMIT || kind == HAUL_KEEP) && has_failed && was_well) {
         attempt_fail_output(attempt, err);
     }
     if (attempt->list == &agent->delivering && attempt->hauls == 0) {

@@ -42,6 +42,7 @@ enum haul_kind {
     HAUL_CHECKPOINT,
     HAUL_OUTPUT,
     HAUL_VOLUME, /* it is being mounted */
+    HAUL_KEEP,   /* its output in a volume is being put in its place, or thrown away */
     HAUL_COMMIT, /* what the attempt wrote to it is being stored */
 };
 
@@ -51,8 +52,9 @@ struct haul_item {
     enum haul_kind kind;
     struct attempt *attempt;
     struct haul_place *place;     /* HAUL_PLACE: what it waits for */
-    struct volumes_place *volume; /* HAUL_VOLUME, HAUL_COMMIT */
-    uint64_t round;               /* HAUL_COMMIT: which one of that volume */
+    struct volumes_place *volume; /* the last three */
+    size_t index;                 /* HAUL_VOLUME: which one of the run's */
+    uint64_t round;               /* which commit of that volume, or which errand */
     uint64_t ticket;              /* the others */
 };
 TAILQ_HEAD(haul_item_list, haul_item);

@@ -65,6 +65,7 @@ static enum err_code expand_token(struct str *out, const char *at, size_t left,
     } tokens[] = {
         {WIRE_TOKEN_OUTPUT, place->output, "output"},
         {WIRE_TOKEN_CHECKPOINT, place->checkpoint, "checkpoint"},
+        {WIRE_TOKEN_LOCAL, place->local, "local"},
         {WIRE_TOKEN_CODE, place->code, "code"},
         {WIRE_TOKEN_OUTPUTS, place->inputs, "inputs"},
     };

@@ -46,6 +46,7 @@ struct launch_place {
     uint64_t serial;
     const char *nonce; /* of the tokens; NULL: none */
     const char *output;
+    const char *local;      /* the slot's own folder */
     const char *checkpoint; /* NULL: none; the next two as well */
     const char *code;
     const char *inputs; /* holds a folder for each experiment */

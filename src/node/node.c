@@ -363,6 +363,7 @@ static void close_agent(struct agent *agent)
     launch_release(&agent->launcher);
     str_release(&agent->log_path);
     str_release(&agent->other_path);
+    str_release(&agent->output_path);
     str_release(&agent->inputs_path);
     str_release(&agent->gpu_list);
     free(agent->slots);

@@ -193,6 +193,7 @@ static void fill_volumes(Drover__Run *run, const struct testing_order *order,
     }
     run->n_volumes = count;
     run->volumes = list->pointers;
+    run->volume_folder = run->workflow_id;
     run->checkpoint_volume =
         (char *)(uintptr_t)(order->checkpoint_volume ? order->checkpoint_volume : "");
 }

@@ -86,6 +86,13 @@ static enum err_code make_place(struct agent *agent, const Drover__Volume *volum
     return code;
 }
 
+/* For the checkpoint or the output of its attempts. */
+static bool needs_folder(const Drover__Run *run, size_t index)
+{
+    const char *name = run->volumes[index]->name;
+    return strcmp(name, run->checkpoint_volume) == 0 || strcmp(name, run->output_volume) == 0;
+}
+
 enum err_code volumes_before(struct agent *agent, struct attempt *attempt, struct err *err)
 {
     const Drover__Run *run = attempt->run;
@@ -99,9 +106,10 @@ enum err_code volumes_before(struct agent *agent, struct attempt *attempt, struc
         }
         attempt->volumes[i] = place;
         place->users++;
-        bool holds_checkpoint = strcmp(run->volumes[i]->name, run->checkpoint_volume) == 0;
-        if (place->state != VOLUMES_READY || holds_checkpoint) {
-            haul_add(agent, attempt, HAUL_VOLUME)->volume = place;
+        if (place->state != VOLUMES_READY || needs_folder(run, i)) {
+            struct haul_item *item = haul_add(agent, attempt, HAUL_VOLUME);
+            item->volume = place;
+            item->index = i;
         }
     }
     return ERR_OK;
@@ -146,17 +154,33 @@ static bool is_waiting_for(struct agent *agent, const struct attempt *attempt,
     return false;
 }
 
+static void order_commit(struct agent *agent, struct attempt *attempt, struct volumes_place *place)
+{
+    if (!is_waiting_for(agent, attempt, place)) {
+        struct haul_item *item = haul_add(agent, attempt, HAUL_COMMIT);
+        item->volume = place;
+        item->round = place->rounds + 1; /* one that is under way may have begun too early */
+    }
+}
+
 void volumes_after(struct agent *agent, struct attempt *attempt)
 {
-    if (attempt->ended.outcome == DROVER__OUTCOME__OUTCOME_NOT_STARTED) {
+    const Drover__Run *run = attempt->run;
+    struct volumes_place *output = NULL;
+    if (!attempt->volumes) {
         return;
     }
-    for (size_t i = 0; attempt->volumes && i < attempt->run->n_volumes; i++) {
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        if (strcmp(run->volumes[i]->name, run->output_volume) == 0) {
+            output = attempt->volumes[i];
+            haul_add(agent, attempt, HAUL_KEEP)->volume = output; /* and then the commit */
+        }
+    }
+    bool has_run = attempt->ended.outcome != DROVER__OUTCOME__OUTCOME_NOT_STARTED;
+    for (size_t i = 0; has_run && i < run->n_volumes; i++) {
         struct volumes_place *place = attempt->volumes[i];
-        if (place->is_writable && !is_waiting_for(agent, attempt, place)) {
-            struct haul_item *item = haul_add(agent, attempt, HAUL_COMMIT);
-            item->volume = place;
-            item->round = place->rounds + 1; /* one that is under way may have begun too early */
+        if (place->is_writable && place != output) {
+            order_commit(agent, attempt, place);
         }
     }
 }
@@ -242,13 +266,14 @@ static struct haul_item *find_commit(struct agent *agent, const struct volumes_p
     return NULL;
 }
 
-static struct haul_item *find_folder(struct agent *agent, const struct volumes_errand *errand)
+/* What waits for an errand that is no commit, if it still does. */
+static struct haul_item *find_waiting(struct agent *agent, const struct volumes_errand *errand)
 {
     struct haul_item *item = NULL;
     TAILQ_FOREACH(item, &agent->haul.items, link)
     {
-        if (item->kind == HAUL_VOLUME && item->volume == errand->place &&
-            item->round == errand->round) {
+        bool is_such = item->kind == HAUL_VOLUME || item->kind == HAUL_KEEP;
+        if (is_such && item->volume == errand->place && item->round == errand->round) {
             return item;
         }
     }
@@ -274,11 +299,16 @@ static void hear_errands(struct agent *agent)
         if (!volumes_is_back(errand, &err)) {
             continue;
         }
-        struct haul_item *item = errand->is_commit ? NULL : find_folder(agent, errand);
-        if (errand->is_commit) {
+        bool is_commit = errand->what == VOLUMES_COMMIT;
+        struct haul_item *item = is_commit ? NULL : find_waiting(agent, errand);
+        if (is_commit) {
             errand->place->is_committing = false;
             finish_commits(agent, errand->place, errand->round, &err);
-        } else if (item) {
+        }
+        if (item && item->kind == HAUL_KEEP) {
+            order_commit(agent, item->attempt, item->volume);
+        }
+        if (item) {
             haul_finish_item(agent, item, &err);
         }
         volumes_end_errand(agent, errand);
@@ -287,23 +317,65 @@ static void hear_errands(struct agent *agent)
 
 /* --- what is to be done ---------------------------------------------------------------------- */
 
-static bool holds_checkpoint(const struct haul_item *item)
-{
-    const Drover__Run *run = item->attempt->run;
-    for (size_t i = 0; i < run->n_volumes; i++) {
-        if (item->attempt->volumes[i] == item->volume &&
-            strcmp(run->volumes[i]->name, run->checkpoint_volume) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
+/* The folder that a new attempt needs in the volume. */
 static enum err_code send_for_folder(struct agent *agent, struct haul_item *item, struct err *err)
 {
-    item->round = ++agent->volumes.next_folder;
-    attempt_checkpoint(agent, item->attempt, &agent->other_path);
-    return volumes_send(agent, item->volume, str_text(&agent->other_path), item->round, err);
+    const struct attempt *attempt = item->attempt;
+    const char *name = attempt->run->volumes[item->index]->name;
+    struct str *path = &agent->other_path;
+    struct volumes_order order = {.what = VOLUMES_MAKE};
+    if (strcmp(name, attempt->run->output_volume) == 0) {
+        order.what = VOLUMES_EMPTY;
+        order.attempt = attempt->run->id->attempt;
+        attempt_volume_output(attempt, false, path);
+    } else {
+        attempt_checkpoint(agent, attempt, path);
+    }
+    order.path = path->text;
+    return volumes_send(agent, item->volume, &order, item->round, err);
+}
+
+static enum err_code add_promised(const struct attempt *attempt, const char *folder,
+                                  struct str *out, struct err *err)
+{
+    AUTO_STR struct str name = {0};
+    for (size_t i = 0; i < attempt->run->n_outputs; i++) {
+        enum err_code code = attempt_output_name(attempt, i, folder, &name, err);
+        if (code != ERR_OK) {
+            return code;
+        }
+        str_add(out, str_text(&name));
+        str_add_char(out, '\0');
+    }
+    str_add_char(out, '\0');
+    return ERR_OK;
+}
+
+/* What becomes of an output that is there. */
+static enum err_code send_to_keep(struct agent *agent, struct haul_item *item, struct err *err)
+{
+    const struct attempt *attempt = item->attempt;
+    AUTO_STR struct str path = {0};
+    AUTO_STR struct str to = {0};
+    AUTO_STR struct str promised = {0};
+    bool is_well =
+        attempt->ended.outcome == DROVER__OUTCOME__OUTCOME_EXITED && attempt->ended.code == 0;
+    attempt_volume_output(attempt, false, &path);
+    attempt_volume_output(attempt, true, &to);
+    enum err_code code = add_promised(attempt, str_text(&path), &promised, err);
+    struct volumes_order order = {.what = is_well ? VOLUMES_KEEP : VOLUMES_DROP,
+                                  .path = path.text,
+                                  .to = to.text,
+                                  .attempt = attempt->run->id->attempt,
+                                  .promised = promised.text};
+    return code == ERR_OK ? volumes_send(agent, item->volume, &order, item->round, err) : code;
+}
+
+static enum err_code send_commit(struct agent *agent, struct volumes_place *place, struct err *err)
+{
+    const struct volumes_order order = {.what = VOLUMES_COMMIT};
+    place->rounds++;
+    return volumes_send(agent, place, &order, place->rounds, err);
 }
 
 /* True: an item has gone, and the list with it. */
@@ -320,7 +392,7 @@ static bool serve_item(struct agent *agent, struct haul_item *item)
         return false;
     }
     bool is_commit = item->kind == HAUL_COMMIT;
-    if (!is_commit && !holds_checkpoint(item)) {
+    if (item->kind == HAUL_VOLUME && !needs_folder(item->attempt->run, item->index)) {
         haul_finish_item(agent, item, &err);
         return true;
     }
@@ -328,20 +400,20 @@ static bool serve_item(struct agent *agent, struct haul_item *item)
     if (is_sent || !has_room) {
         return false;
     }
-    if (!is_commit) {
-        if (send_for_folder(agent, item, &err) != ERR_OK) {
-            haul_finish_item(agent, item, &err);
-            return true;
+    if (is_commit) {
+        place->is_committing = send_commit(agent, place, &err) == ERR_OK;
+        if (!place->is_committing) {
+            finish_commits(agent, place, place->rounds, &err);
         }
-        return false;
+        return !place->is_committing;
     }
-    place->rounds++;
-    if (volumes_send(agent, place, NULL, place->rounds, &err) != ERR_OK) {
-        finish_commits(agent, place, place->rounds, &err);
-        return true;
+    item->round = ++agent->volumes.next_folder;
+    enum err_code code = item->kind == HAUL_KEEP ? send_to_keep(agent, item, &err)
+                                                 : send_for_folder(agent, item, &err);
+    if (code != ERR_OK) {
+        haul_finish_item(agent, item, &err);
     }
-    place->is_committing = true;
-    return false;
+    return code != ERR_OK;
 }
 
 static bool serve_some(struct agent *agent)
@@ -349,7 +421,7 @@ static bool serve_some(struct agent *agent)
     struct haul_item *item = NULL;
     TAILQ_FOREACH(item, &agent->haul.items, link)
     {
-        bool is_ours = item->kind == HAUL_VOLUME || item->kind == HAUL_COMMIT;
+        bool is_ours = item->kind >= HAUL_VOLUME; /* and those behind it */
         // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see an item leave the list
         if (is_ours && serve_item(agent, item)) {
             return true;

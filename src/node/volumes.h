@@ -63,11 +63,27 @@ struct volumes_place {
 };
 TAILQ_HEAD(volumes_place_list, volumes_place);
 
+enum volumes_what {
+    VOLUMES_COMMIT,
+    VOLUMES_MAKE,  /* a folder */
+    VOLUMES_EMPTY, /* the same, with nothing in it; those of earlier attempts are removed */
+    VOLUMES_KEEP,  /* renames a folder that holds something, over what an earlier attempt left */
+    VOLUMES_DROP,  /* removes a folder and all that is in it */
+};
+
+struct volumes_order {
+    enum volumes_what what;
+    char *path;           /* in the volume, all but COMMIT */
+    char *to;             /* KEEP */
+    uint32_t attempt;     /* EMPTY, KEEP: its number, the end of the path */
+    const char *promised; /* KEEP: names that must be in it, each with its NUL, then an empty one */
+};
+
 /* A child that does what may take long. It says nothing if all is well. */
 struct volumes_errand {
     TAILQ_ENTRY(volumes_errand) link;
     struct volumes_place *place;
-    bool is_commit; /* else it makes a folder */
+    enum volumes_what what;
     uint64_t round; /* of the items that wait for it */
     pid_t pid;
     int fd;
@@ -128,9 +144,9 @@ void volumes_remove_place_files(const struct volumes_place *place);
 
 /* --- volumes_errand.c --- */
 
-/* folder: to be made in the volume; NULL: commit it. */
 MUST_USE enum err_code volumes_send(struct agent *agent, struct volumes_place *place,
-                                    const char *folder, uint64_t round, struct err *err);
+                                    const struct volumes_order *order, uint64_t round,
+                                    struct err *err);
 /* True: it has ended; err says how. */
 bool volumes_is_back(struct volumes_errand *errand, struct err *err);
 void volumes_end_errand(struct agent *agent, struct volumes_errand *errand); /* frees it */

@@ -101,10 +101,17 @@ static struct value task_value(struct planner *planner, uint64_t index)
 static struct value output_of(struct planner *planner, uint32_t other)
 {
     const struct plan_context *context = planner->context;
+    const struct experiment *from = &context->recipe->experiments[other];
     str_clear(&planner->text);
-    str_add(&planner->text, or_else(context->outputs_folder, "outputs"));
+    if (context->volume_before && recipe_find_volume(&from->volumes, RECIPE_OUTPUT_VOLUME)) {
+        str_addf(&planner->text, "%s" PLAN_OUTPUT_OF "%s%s/%s", context->volume_before, from->name,
+                 or_else(context->volume_after, ""),
+                 or_else(context->volume_folder, or_else(context->workflow, "")));
+    } else {
+        str_add(&planner->text, or_else(context->outputs_folder, "outputs"));
+    }
     str_add_char(&planner->text, '/');
-    str_add(&planner->text, context->recipe->experiments[other].name);
+    str_add(&planner->text, from->name);
     return text_value(keep(planner));
 }
 
@@ -250,7 +257,8 @@ static void add_search_env(struct planner *planner, struct plan_task *out)
     }
     if (planner->context->output && (experiment->search || experiment->metric_count > 0)) {
         str_clear(&planner->text);
-        str_addf(&planner->text, "DROVER_REPORT=%s/" PLAN_REPORT_FILE, planner->context->output);
+        str_addf(&planner->text, "DROVER_REPORT=%s/" PLAN_REPORT_FILE,
+                 or_else(planner->context->report, planner->context->output));
         out->env[out->env_count++] = keep(planner);
     }
 }

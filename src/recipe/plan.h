@@ -27,11 +27,13 @@ struct plan_context {
     const char *workflow;       /* its id */
     const char *outputs_folder; /* accepted outputs: OUTPUTS/EXPERIMENT/INDEX */
     const char *output;         /* this attempt's own folder */
+    const char *report;         /* where its report goes; NULL: to output */
     const char *checkpoint;     /* or NULL */
     const char *recipe_folder;
-    const char
-        *volume_before;       /* the folder of volume NAME is BEFORE NAME AFTER; NULL: "volumes/" */
-    const char *volume_after; /* NULL: "" */
+    /* The folder of volume NAME is BEFORE NAME AFTER. */
+    const char *volume_before; /* NULL: "volumes/" */
+    const char *volume_after;  /* NULL: "" */
+    const char *volume_folder; /* the workflow's in a volume of outputs; NULL: its id */
     plan_given_fn given; /* asked about tasks of a search. NULL, or where it says false: the values
                             are an example, drawn from the space, of trial task / gang, rung 0 */
     void *given_owner;
@@ -40,6 +42,10 @@ struct plan_context {
 /* Between the lines of a command list, in one shell: the first that fails ends it with its status.
  */
 #define PLAN_LINE_GUARD "\ncase $? in 0) ;; *) exit ;; esac\n"
+
+/* Outputs that live in a volume: what a task that reads them calls it, before the name of their
+ * experiment. In it they are FOLDER/EXPERIMENT/INDEX. */
+#define PLAN_OUTPUT_OF "output-of."
 
 /* Where `drover report` writes, in the output folder; read like any metrics.jsonl. */
 #define PLAN_REPORT_FILE "metrics.jsonl"

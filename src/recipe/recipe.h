@@ -80,8 +80,9 @@ struct recipe_volumes {
     size_t count;
 };
 
-/* In the volume of this name, where there is one, checkpoints live. */
+/* In the volumes of these names, where there are some, checkpoints and outputs live. */
 #define RECIPE_CHECKPOINT_VOLUME "checkpoint"
+#define RECIPE_OUTPUT_VOLUME "output"
 
 /* A form of log lines that hold metrics, as written; for src/metrics to compile. */
 struct metric_pattern {

@@ -94,6 +94,9 @@ static bool read_volume(struct build *build, const struct ynode *key, const stru
     if (!trouble && out->snapshot && strcmp(key->text, RECIPE_CHECKPOINT_VOLUME) == 0) {
         trouble = "is a snapshot, and checkpoints are written to the volume of this name";
     }
+    if (!trouble && out->snapshot && strcmp(key->text, RECIPE_OUTPUT_VOLUME) == 0) {
+        trouble = "is a snapshot, and outputs are written to the volume of this name";
+    }
     if (trouble) {
         diag_add(build->diags, value->line, value->column, "volume '%.60s': '%.60s' %s", key->text,
                  out->text, trouble);

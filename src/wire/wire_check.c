@@ -109,9 +109,19 @@ static bool volume_is_safe(const Drover__Volume *volume)
             strcmp(addressing, "virtual") == 0);
 }
 
+/* "", or one of the run's that can be written to. */
+static bool is_written_to(const Drover__Run *run, const char *name)
+{
+    bool is_found = name[0] == '\0';
+    for (size_t i = 0; i < run->n_volumes && !is_found; i++) {
+        const Drover__Volume *volume = run->volumes[i];
+        is_found = strcmp(volume->name, name) == 0 && volume->snapshot[0] == '\0';
+    }
+    return is_found;
+}
+
 static enum err_code check_volumes(const Drover__Run *run, struct err *err)
 {
-    bool is_found = run->checkpoint_volume[0] == '\0';
     if (run->n_volumes > WIRE_VOLUMES_MAX) {
         return err_set(err, ERR_INVALID, "run: more than %d volumes", (int)WIRE_VOLUMES_MAX);
     }
@@ -119,10 +129,15 @@ static enum err_code check_volumes(const Drover__Run *run, struct err *err)
         if (!volume_is_safe(run->volumes[i])) {
             return err_set(err, ERR_INVALID, "run: a volume that cannot be mounted");
         }
-        is_found = is_found || (strcmp(run->volumes[i]->name, run->checkpoint_volume) == 0 &&
-                                run->volumes[i]->snapshot[0] == '\0');
     }
-    return is_found ? ERR_OK : err_set(err, ERR_INVALID, "run: no volume for the checkpoint");
+    bool needs_folder = run->checkpoint_volume[0] != '\0' || run->output_volume[0] != '\0';
+    if ((needs_folder || run->volume_folder[0] != '\0') && !name_is_safe(run->volume_folder)) {
+        return err_set(err, ERR_INVALID, "run: no name for a folder in its volumes");
+    }
+    if (!is_written_to(run, run->checkpoint_volume) || !is_written_to(run, run->output_volume)) {
+        return err_set(err, ERR_INVALID, "run: no volume for the checkpoint or the output");
+    }
+    return ERR_OK;
 }
 
 static enum err_code check_run_names(const Drover__Run *run, struct err *err)

@@ -522,11 +522,16 @@ static void test_volumes_are_words_that_no_command_line_takes_amiss(void **state
         *cases[i].field = before;
     }
     sample.run.checkpoint_volume = texts[14];
+    sample.run.volume_folder = texts[0];
     assert_int_equal(reparse(&sample.message), ERR_INVALID); /* there is none of that name */
     volume.name = texts[14];
     assert_int_equal(reparse(&sample.message), ERR_INVALID); /* and a snapshot will not do */
     volume.snapshot = texts[12];
     assert_int_equal(reparse(&sample.message), ERR_OK);
+    sample.run.volume_folder = texts[6];
+    assert_int_equal(reparse(&sample.message), ERR_INVALID);
+    sample.run.volume_folder = texts[12];
+    assert_int_equal(reparse(&sample.message), ERR_INVALID);
 }
 
 int main(void)
