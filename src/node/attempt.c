@@ -441,6 +441,9 @@ void attempt_settle(struct agent *agent, const Drover__Attempt *id, bool accepte
         return;
     }
     throw_away(agent, attempt, accepted);
+    if (!accepted) {
+        volumes_refuse(agent, attempt);
+    }
     attempt_take_unsent(agent, attempt);
     haul_forget(agent, attempt);
     TAILQ_REMOVE(&agent->ended, attempt, link);

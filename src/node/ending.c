@@ -55,7 +55,9 @@ void attempt_take_unsent(struct agent *agent, struct attempt *attempt)
 
 void attempt_report(struct agent *agent, struct attempt *attempt)
 {
-    volumes_let_go(attempt);
+    if (attempt->run->output_volume[0] == '\0') { /* else it may still be refused */
+        volumes_let_go(attempt);
+    }
     attempt_move(attempt, &agent->ended);
     attempt->ended.id = attempt->run->id;
     if (attempt->detail) {

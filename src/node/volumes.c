@@ -115,6 +115,26 @@ enum err_code volumes_before(struct agent *agent, struct attempt *attempt, struc
     return ERR_OK;
 }
 
+/* Best effort: where there is no room for it now, the next attempt will replace what is there. */
+void volumes_refuse(struct agent *agent, struct attempt *attempt)
+{
+    const Drover__Run *run = attempt->run;
+    bool has_kept = attempt->volumes && attempt->serial != 0 && run->output_volume[0] != '\0' &&
+                    attempt->ended.outcome == DROVER__OUTCOME__OUTCOME_EXITED &&
+                    attempt->ended.code == 0;
+    for (size_t i = 0; has_kept && i < run->n_volumes; i++) {
+        struct volumes_place *place = attempt->volumes[i];
+        if (strcmp(run->volumes[i]->name, run->output_volume) == 0 &&
+            place->state == VOLUMES_READY && agent->volumes.errand_count < VOLUMES_ERRANDS_MAX) {
+            struct str *path = &agent->other_path;
+            attempt_volume_output(attempt, true, path);
+            const struct volumes_order order = {
+                .what = VOLUMES_UNDO, .path = path->text, .attempt = run->id->attempt};
+            (void)!volumes_send(agent, place, &order, ++agent->volumes.next_folder, NULL);
+        }
+    }
+}
+
 void volumes_let_go(struct attempt *attempt)
 {
     for (size_t i = 0; attempt->volumes && i < attempt->run->n_volumes; i++) {

@@ -69,13 +69,14 @@ enum volumes_what {
     VOLUMES_EMPTY, /* the same, with nothing in it; those of earlier attempts are removed */
     VOLUMES_KEEP,  /* renames a folder that holds something, over what an earlier attempt left */
     VOLUMES_DROP,  /* removes a folder and all that is in it */
+    VOLUMES_UNDO,  /* the same with one that was kept, if it is still this attempt's */
 };
 
 struct volumes_order {
     enum volumes_what what;
     char *path;           /* in the volume, all but COMMIT */
     char *to;             /* KEEP */
-    uint32_t attempt;     /* EMPTY, KEEP: its number, the end of the path */
+    uint32_t attempt;     /* its number; of EMPTY and KEEP the end of the path */
     const char *promised; /* KEEP: names that must be in it, each with its NUL, then an empty one */
 };
 
@@ -113,6 +114,8 @@ MUST_USE enum err_code volumes_before(struct agent *agent, struct attempt *attem
                                       struct err *err);
 /* It has run: orders the commits. */
 void volumes_after(struct agent *agent, struct attempt *attempt);
+/* Its result was refused: what was kept of it in a volume is thrown away. */
+void volumes_refuse(struct agent *agent, struct attempt *attempt);
 /* It needs them no more. */
 void volumes_let_go(struct attempt *attempt);
 /* Where a volume of an attempt is that may start. */

@@ -200,6 +200,11 @@ static void carry_out(int fd, const struct volumes_order *order, const char *fol
     case VOLUMES_DROP:
         remove_tree(order->path);
         break;
+    case VOLUMES_UNDO:
+        if (kept_attempt(order->path) == order->attempt) {
+            remove_tree(order->path);
+        }
+        break;
     }
 }
 
