@@ -20,6 +20,7 @@ enum {
     TICK_MS = 100,
     RETRY_MS = 20, /* parked requests are tried again at least this often */
     BATCH = 16,    /* requests between two looks at the store */
+    SAY_MS = 60 * 1000,
 };
 
 static struct mount *the_mount; /* libfuse gives its I/O functions no context of ours */
@@ -78,7 +79,20 @@ struct loop {
     int64_t last_us; /* when the last request came */
     int64_t tick_ms; /* when the next tick is due */
     int64_t retry_ms;
+    int64_t said_ms; /* when the log was last told that the store is away; 0: never */
 };
+
+/* Whoever waits for a store that is full or out of reach learns why from the log. */
+static void note_absence(struct loop *loop, int64_t now_ms)
+{
+    struct err err;
+    if (volume_trouble(loop->mount->volume, &err) != ERR_AGAIN ||
+        (loop->said_ms != 0 && now_ms - loop->said_ms < SAY_MS)) {
+        return;
+    }
+    fprintf(stderr, "drover mount: waiting for the store: %s\n", err.text);
+    loop->said_ms = now_ms;
+}
 
 static void serve_store(struct loop *loop)
 {
@@ -88,6 +102,7 @@ static void serve_store(struct loop *loop)
     volume_run(mount->volume, 0);
     if (now_ms >= loop->tick_ms) {
         volume_tick(mount->volume, now_ms);
+        note_absence(loop, now_ms);
         loop->tick_ms = now_ms + TICK_MS;
     }
     uint64_t now = progress(mount);
@@ -194,6 +209,22 @@ static enum err_code open_session(struct mount *mount, const struct mount_option
     return ERR_OK;
 }
 
+static enum err_code flush_one(struct mount *mount, struct file *file, struct err *err)
+{
+    int posix;
+    enum err_code code;
+    while ((code = file_flush(mount, file, false, &posix, err)) == ERR_AGAIN) {
+        volume_want(mount->volume);
+        enum err_code trouble = volume_trouble(mount->volume, NULL);
+        if (trouble != ERR_OK && trouble != ERR_AGAIN) {
+            return volume_trouble(mount->volume, err);
+        }
+        (void)volume_commit(mount->volume); /* which makes room */
+        volume_run(mount->volume, RETRY_MS);
+    }
+    return code;
+}
+
 /* Files that are still open when the mount ends: what was written to them is kept, as a close
  * would. */
 static enum err_code flush_all(struct mount *mount, struct err *err)
@@ -202,14 +233,7 @@ static enum err_code flush_all(struct mount *mount, struct err *err)
     for (size_t i = 0; i < FILE_BUCKETS; i++) {
         while (mount->files[i] != NULL) {
             struct file *file = mount->files[i];
-            int posix;
-            enum err_code code;
-            while ((code = file_flush(mount, file, false, &posix, err)) == ERR_AGAIN &&
-                   (volume_trouble(mount->volume, NULL) == ERR_OK ||
-                    volume_trouble(mount->volume, NULL) == ERR_AGAIN)) {
-                volume_want(mount->volume);
-                volume_run(mount->volume, RETRY_MS);
-            }
+            enum err_code code = flush_one(mount, file, err);
             worst = code != ERR_OK ? code : worst;
             if (file->has_draft) {
                 file_end_draft(mount, file);
@@ -232,7 +256,7 @@ enum err_code mount_run(struct volume *volume, struct reader *reader,
     mount->read_only = options->read_only;
     mount->uid = getuid();
     mount->parked_end = &mount->parked;
-    mount->places = mem_array(PLACES, sizeof mount->places[0]);
+    mount->places = mem_array(PLACES + STEPS, sizeof mount->places[0]);
 
     enum err_code code = open_session(mount, options, err);
     if (code == ERR_OK) {

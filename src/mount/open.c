@@ -47,7 +47,7 @@ static bool try_open(struct mount *mount, struct request *request)
         }
         mount->dirty_bytes -= file->draft.memory_bytes;
         draft_truncate(&file->draft, 0);
-        file->mtime_ns = request->caller.now_ns;
+        file->mtime_ns = file->changed_ns = request->caller.now_ns;
     }
     count_open(mount, request->inode, &request->fi);
     if (fuse_reply_open(request->req, &request->fi) != 0) { /* the caller was interrupted */
@@ -191,7 +191,7 @@ static bool try_fsync(struct mount *mount, struct request *request)
         return true;
     }
     enum err_code trouble = volume_trouble(mount->volume, &err);
-    if (trouble != ERR_OK && trouble != ERR_AGAIN) {
+    if (trouble != ERR_OK && trouble != ERR_AGAIN && trouble != ERR_CORRUPT) {
         return request_settle(mount, request, trouble, 0, &err);
     }
     return false;

@@ -18,12 +18,15 @@ static void add_stats(struct mount *mount, struct str *out)
     struct json json = {.out = out};
     reader_stats(mount->reader, &reader);
     volume_stats(mount->volume, &volume);
+    enum err_code trouble = volume_trouble(mount->volume, NULL);
+    bool has_failed = trouble != ERR_OK && trouble != ERR_AGAIN && trouble != ERR_CORRUPT;
 
     const struct {
         const char *key;
         uint64_t value;
     } rows[] = {
         {"pid", (uint64_t)getpid()},
+        {"failed", has_failed},
         {"requests", mount->counts.requests},
         {"parked", mount->counts.parked},
         {"reads", mount->counts.reads},
