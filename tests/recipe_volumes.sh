@@ -21,9 +21,10 @@ no_mount_process() {
 # Whatever goes wrong, nothing stays mounted below the folder that is removed.
 end_of_test() {
     local status=$? folder
-    for folder in $(awk -v t="$T/" 'index($2, t) == 1 && $3 == "fuse.drover" { print $2 }' /proc/mounts); do
-        umount -l "$folder"
-    done
+    awk -v t="$T/" 'index($2, t) == 1 && $3 == "fuse.drover" { print $2 }' /proc/mounts |
+        while read -r folder; do
+            umount -l "$folder"
+        done
     (exit "$status")
     mount_end
 }
