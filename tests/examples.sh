@@ -60,6 +60,25 @@ check_equal "and the words are counted right" \
     "$(awk '$1 == "drover" { print $2 }' preprocess/outputs/count/0/words.tsv)"
 rm -rf examples/preprocess/data
 
+# ---- volumes ----------------------------------------------------------------------------------
+
+. "$SOURCE/tests/mount.bash"
+if mount_possible; then
+    mkdir words
+    echo 'a fox and a hen and a fox' >words/ls.txt
+    echo 'an extraordinary hen' >words/cp.txt
+    echo 'no more' >words/mv.txt
+    "$DROVER" volume create words --store "file://$PWD/words-store" >/dev/null
+    "$DROVER" volume create counts --store "file://$PWD/counts-store" >/dev/null
+    "$DROVER" data put words words:/ >/dev/null && "$DROVER" data snapshot words v1
+    check "the recipe with volumes runs" "$DROVER" run examples/volumes.yaml --state volumes
+    check "its results are in the volume" "$DROVER" data get counts:/ls.count ls.count
+    check_equal "and right" "3 a" "$(awk '{ print $1, $2 }' ls.count | head -n 1)"
+    check_output "the checkpoint was found" '^extraordinary$' "$DROVER" logs longest/0 --state volumes
+else
+    skip "$mount_why"
+fi
+
 # ---- branin ---------------------------------------------------------------------------------------
 
 check_output "the search finds the valley, with fewer trials than it may take" "the target of 0.42 is reached" \

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "cli/load.h"
+#include "cli/volume_find.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -42,6 +43,7 @@ static int run(int argc, char **argv)
             /* this very line is the contract: programs read it */
             printf("ok: %zu experiments, %" PRIu64 " tasks\n", load.recipe->experiment_count,
                    tasks);
+            volume_find_show(load.recipe);
         }
     }
     load_release(&load);

@@ -3,6 +3,7 @@
 #include "base/jread.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/mount_node.h"
 #include "cli/mount_talk.h"
 #include "cli/volume_ref.h"
 #include "mount/mount.h"
@@ -27,7 +28,7 @@ enum { READ_AHEAD_KB = 4096 };
 struct mount_arguments {
     struct volume_ref ref, over;
     char *folder;
-    bool read_only, foreground, allow_other, take_over, shows_stats, as_json;
+    bool read_only, foreground, allow_other, take_over, shows_stats, as_json, for_node, is_ready;
     const char *cache_folder;
     uint64_t cache_bytes;
     int ready_fd;
@@ -51,17 +52,19 @@ static bool parse_size(const char *text, uint64_t *out)
 
 static int parse(struct mount_arguments *arguments, int argc, char **argv)
 {
-    static const struct option options[] = {{"read-only", no_argument, NULL, 'r'},
-                                            {"foreground", no_argument, NULL, 'f'},
-                                            {"allow-other", no_argument, NULL, 'a'},
-                                            {"take-over", no_argument, NULL, 't'},
-                                            {"stats", no_argument, NULL, 's'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"cache-dir", required_argument, NULL, 'd'},
-                                            {"cache-size", required_argument, NULL, 'c'},
-                                            VOLUME_REF_OPTIONS,
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"read-only", no_argument, NULL, 'r'},
+        {"foreground", no_argument, NULL, 'f'},
+        {"allow-other", no_argument, NULL, 'a'},
+        {"take-over", no_argument, NULL, 't'},
+        {"stats", no_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},
+        {"cache-dir", required_argument, NULL, 'd'},
+        {"for-node", no_argument, NULL, 'n'}, /* not for people */
+        {"cache-size", required_argument, NULL, 'c'},
+        VOLUME_REF_OPTIONS,
+        {"help", no_argument, NULL, 'h'},
+        {0}};
     int option = 0;
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
         switch (option) {
@@ -82,6 +85,9 @@ static int parse(struct mount_arguments *arguments, int argc, char **argv)
             break;
         case 'j':
             arguments->as_json = true;
+            break;
+        case 'n':
+            arguments->for_node = true;
             break;
         case 'd':
             arguments->cache_folder = optarg;
@@ -150,6 +156,11 @@ static void on_ready(void *context)
     }
     if (child > 0) {
         waitpid(child, NULL, 0);
+    }
+    if (arguments->for_node) {
+        arguments->is_ready = true;
+        mount_node_say_ready(NULL);
+        return;
     }
     fprintf(stderr, "drover mount: %s is mounted; stop with Ctrl-C or drover unmount\n",
             arguments->folder);
@@ -247,13 +258,20 @@ static int in_background(struct mount_arguments *arguments)
     return EXIT_DONE;
 }
 
+static enum err_code serve_node(void *context, struct err *err)
+{
+    return serve(context, err);
+}
+
 static int begin(struct mount_arguments *arguments)
 {
     if (!arguments->foreground) {
         return in_background(arguments);
     }
     struct err err;
-    enum err_code code = serve(arguments, &err);
+    enum err_code code = arguments->for_node
+                             ? mount_node_run(serve_node, arguments, &arguments->is_ready, &err)
+                             : serve(arguments, &err);
     return code == ERR_OK ? EXIT_DONE : cli_error(volume_ref_exit(code), "%s", err.text);
 }
 

@@ -2,6 +2,7 @@
 #include "base/rng.h"
 #include "cli/cli.h"
 #include "cli/load.h"
+#include "cli/volume_find.h"
 #include "recipe/plan.h"
 
 #include <getopt.h>
@@ -34,6 +35,15 @@ static void add_json_row(struct str *out, const struct experiment *experiment, u
         json_text(&json, task->argv[i]);
     }
     json_end(&json);
+    if (experiment->volumes.count > 0) {
+        json_key(&json, "volumes");
+        json_object(&json);
+        for (size_t i = 0; i < experiment->volumes.count; i++) {
+            json_key(&json, experiment->volumes.items[i].name);
+            json_text(&json, experiment->volumes.items[i].text);
+        }
+        json_end(&json);
+    }
     json_end(&json);
     str_add_char(out, '\n');
 }
@@ -201,6 +211,9 @@ static int run(int argc, char **argv)
     }
     if (!stop) {
         code = load_recipe(&load, argv[optind]);
+    }
+    if (!stop && code == EXIT_DONE && !plan.as_json) {
+        volume_find_show(load.recipe);
     }
     if (!stop && code == EXIT_DONE) {
         code = print_plan(&load, has_seed ? &seed : NULL, &plan);

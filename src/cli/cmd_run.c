@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/show.h"
 #include "cli/summary.h"
+#include "cli/volume_find.h"
 #include "master/master.h"
 #include "master/place.h"
 
@@ -263,6 +264,7 @@ static int run(int argc, char **argv)
         to_resources(&capacity, &resources);
         run.session.node = &resources;
         run.session.difference = &difference;
+        run.session.find_volumes = volume_find_and_reach;
         enum err_code code = session_open(&run.session, &session, &diags, &err);
         if (code == ERR_OK) {
             exit_code = run_session(&run, &session, &capacity);

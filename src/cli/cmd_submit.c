@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/follow.h"
 #include "cli/submit.h"
+#include "cli/volume_find.h"
 #include "recipe/files.h"
 #include "recipe/yaml.h"
 
@@ -153,8 +154,26 @@ static int submit_and_wait(const struct submit_options *submit, struct remote *r
     return code;
 }
 
+/* The server knows none of our names. What is wrong with the recipe is for it to say. */
+static int find_volumes(const struct submit_options *submit, const struct str *text,
+                        struct str *volumes)
+{
+    struct diag_list diags = {.file = submit->file};
+    struct err err = {0};
+    struct recipe *recipe = recipe_parse(submit->file, str_text(text), text->size, submit->sets,
+                                         submit->set_count, &diags);
+    int code = EXIT_DONE;
+    if (recipe && volume_find(recipe, volumes, &diags, &err) != ERR_OK) {
+        code = cli_session_error(ERR_INVALID, &diags, &err, NULL);
+    }
+    recipe_destroy(recipe);
+    diag_release(&diags);
+    return code;
+}
+
 static int send_recipe(struct submit_options *submit)
 {
+    AUTO_STR struct str volumes = {0};
     AUTO_STR struct str text = {0};
     AUTO_STR struct str name = {0};
     struct err err = {0};
@@ -165,6 +184,10 @@ static int send_recipe(struct submit_options *submit)
     if (submit->name) {
         str_addf(&name, "name=%s", submit->name);
         VEC_PUSH(submit->sets, submit->set_count, submit->set_cap) = str_text(&name);
+    }
+    int failed = find_volumes(submit, &text, &volumes);
+    if (failed != EXIT_DONE) {
+        return failed;
     }
     AUTO_FREE char *folder = recipe_folder_of(submit->file);
     AUTO_FREE char *real = realpath(folder, NULL);
@@ -177,6 +200,7 @@ static int send_recipe(struct submit_options *submit)
                           .sets = submit->sets,
                           .set_count = submit->set_count,
                           .seed = submit->has_seed ? &submit->seed : NULL,
+                          .volumes = str_text(&volumes),
                           .key = submit->key,
                           .no_containers = submit->no_containers,
                           .ignore_hardware = submit->ignore_hardware};

@@ -16,7 +16,8 @@ struct submit {
     const char *const *sets;
     size_t set_count;
     const uint64_t *seed;
-    const char *key; /* NULL: one is drawn, so that a repeated request cannot submit twice */
+    const char *volumes; /* where those are that the recipe knows by name; NULL: none is */
+    const char *key;     /* NULL: one is drawn, so that a repeated request cannot submit twice */
     bool no_containers;
     bool ignore_hardware;
 };

@@ -22,6 +22,9 @@ void submit_add_path(struct str *path, const struct submit *submit, const char *
     for (size_t i = 0; i < submit->set_count; i++) {
         remote_add_query(path, "set", submit->sets[i]);
     }
+    if (submit->volumes && submit->volumes[0]) {
+        remote_add_query(path, "volumes", submit->volumes);
+    }
     if (submit->no_containers) {
         remote_add_query(path, "no_containers", "1");
     }

@@ -23,6 +23,10 @@ static const struct api_param p_ignore_hardware = {
     "ignore_hardware", API_FLAG, .about = "every task takes one slot, whatever it asks for"};
 static const struct api_param p_no_containers = {
     "no_containers", API_FLAG, .about = "run without the images that the recipe names"};
+static const struct api_param p_volumes = {
+    "volumes", API_TEXT,
+    .about = "where the volumes are that the recipe knows by name: a JSON list "
+             "of {name, store, endpoint, region, addressing}"};
 
 static const struct api_param p_workflow_state = {
     "state", API_WORD, .words = "running succeeded failed cancelled", .about = "only these"};
@@ -91,7 +95,8 @@ const struct api_route api_routes[] = {
 
     {"POST", API_BASE "/workflows", TOKEN_USER, api_submit, "submitWorkflow",
      "submit a recipe; answered once it is durable",
-     PARAMS(&p_folder, &p_code, &p_file, &p_seed, &p_set, &p_ignore_hardware, &p_no_containers),
+     PARAMS(&p_folder, &p_code, &p_file, &p_seed, &p_set, &p_ignore_hardware, &p_no_containers,
+            &p_volumes),
      .body = "Recipe", .status = 201, .schema = "Submitted", .takes_key = true},
     {"GET", API_BASE "/workflows", TOKEN_READER, api_list_workflows, "listWorkflows",
      "workflows, newest first", PARAMS(&p_workflow_state, PAGE), .status = 200,

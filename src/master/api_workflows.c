@@ -159,6 +159,7 @@ void api_submit(struct api_call *call)
         .owner = call->token->name,
         .ignore_hardware = api_flag(call, "ignore_hardware"),
         .no_containers = api_flag(call, "no_containers"),
+        .volumes = api_text(call, "volumes"),
     };
     submit.set_count = gather_sets(call, &submit.sets);
     struct diag_list diags = {.file = submit.file};

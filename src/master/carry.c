@@ -8,6 +8,7 @@
 #include "master/place.h"
 #include "recipe/plan.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ void carrier_init(struct carrier *carrier)
     make_token(carrier, WIRE_TOKEN_CHECKPOINT, carrier->checkpoint_token);
     make_token(carrier, WIRE_TOKEN_CODE, carrier->code_token);
     make_token(carrier, WIRE_TOKEN_OUTPUTS, carrier->outputs_token);
+    make_token(carrier, WIRE_TOKEN_LOCAL, carrier->local_token);
+    make_token(carrier, "", carrier->volume_end);
 }
 
 void carrier_release(struct carrier *carrier)
@@ -142,17 +145,6 @@ static void oversize(Drover__Run *run)
     run->n_outputs = 0;
 }
 
-/* What other experiments left, as far as this one speaks of it. */
-static void add_inputs(struct carrier *carrier, const struct flow *flow,
-                       const struct experiment *experiment, Drover__Run *run)
-{
-    run->n_inputs = experiment->output_ref_count;
-    run->inputs = arena_alloc(&carrier->arena, run->n_inputs * sizeof(char *));
-    for (size_t i = 0; i < experiment->output_ref_count; i++) {
-        run->inputs[i] = (char *)flow->recipe->experiments[experiment->output_refs[i]].name;
-    }
-}
-
 static void make_plan(struct carrier *carrier, const struct flow *flow,
                       const struct core_attempt *id, struct plan_task *plan)
 {
@@ -163,7 +155,11 @@ static void make_plan(struct carrier *carrier, const struct flow *flow,
         .workflow = flow->id,
         .outputs_folder = carrier->outputs_token,
         .output = carrier->output_token,
+        .report = carrier->local_token,
         .checkpoint = experiment->checkpoint ? carrier->checkpoint_token : NULL,
+        .volume_before = WIRE_TOKEN_VOLUME,
+        .volume_after = carrier->volume_end,
+        .volume_folder = flow->volume_folder,
         .recipe_folder = flow->code[0] ? carrier->code_token : flow->recipe_folder,
         .given = flow->given,
         .given_owner = flow->given_owner};
@@ -189,6 +185,11 @@ static size_t other_bytes(const Drover__Run *run)
     }
     for (size_t i = 0; i < run->n_inputs; i++) {
         bytes += strlen(run->inputs[i]) + 4;
+    }
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        const Drover__Volume *volume = run->volumes[i];
+        bytes += strlen(volume->name) + strlen(volume->store) + strlen(volume->snapshot) +
+                 strlen(volume->endpoint) + strlen(volume->region) + 32;
     }
     return bytes;
 }
@@ -223,7 +224,7 @@ static void add_run(struct carrier *carrier, uint32_t node, const struct core_at
     run->outputs = bytes_list(carrier, plan.outputs, plan.output_count, &bytes);
     run->inherit_env = experiment->inherit_env;
     add_secrets(carrier, flow, experiment, run);
-    add_inputs(carrier, flow, experiment, run);
+    carry_add_volumes(carrier, flow, experiment, run);
     add_needs(flow, experiment, run);
     run->timeout_ms = experiment->timeout_ms;
     run->grace_ms = experiment->grace_ms;
@@ -417,8 +418,14 @@ static void note_in_log(struct carrier *carrier, const struct core_effect *effec
     place_add_log(&path, flow->folder, flow->recipe->experiments[effect->id.experiment].name,
                   effect->id.task, effect->id.attempt);
     str_addf(&text, "drover: %s\n", detail);
-    AUTO_CLOSE int fd =
-        open(str_text(&path), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    enum { HOW = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC };
+    AUTO_CLOSE int fd = open(str_text(&path), HOW, 0666);
+    if (fd < 0 && errno == ENOENT) { /* nothing of its thousand has started yet */
+        AUTO_FREE char *folder =
+            mem_strndup(path.text, (size_t)(strrchr(path.text, '/') - path.text));
+        (void)!io_make_dirs(folder, NULL);
+        fd = open(str_text(&path), HOW, 0666);
+    }
     if (fd >= 0) {
         (void)!io_write_all(fd, str_text(&text), text.size, NULL);
     }

@@ -74,6 +74,8 @@ struct carrier {
     char checkpoint_token[64];
     char code_token[64];
     char outputs_token[64];
+    char local_token[64];
+    char volume_end[64];  /* what follows the name in a volume's */
     struct arena arena;   /* of the messages being built */
     struct mailbag *bags; /* by node number */
     size_t bag_count;
@@ -113,5 +115,11 @@ void carry_send(struct carrier *carrier, uint32_t node);
 
 /* Facts up to `durable` are safe: what waited for them is done now. */
 void carry_durable(struct carrier *carrier, uint64_t durable);
+
+/* --- carry_volumes.c --- */
+
+/* Adds the volumes and inputs of a task of the experiment. In the carrier's arena. */
+void carry_add_volumes(struct carrier *carrier, const struct flow *flow,
+                       const struct experiment *experiment, Drover__Run *run);
 
 #endif

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { RECIPE_BYTES_MAX = YAML_BYTES_MAX };
@@ -26,7 +27,23 @@ void flow_destroy(struct flow *flow)
     free(flow->code);
     free(flow->key);
     free(flow->owner);
+    free(flow->volume_folder);
+    stores_release(&flow->stores);
     free(flow);
+}
+
+void flow_name_folder(struct flow *flow)
+{
+    struct str name = {0};
+    struct tm tm;
+    time_t seconds = (time_t)(flow->created_ms / 1000);
+    char when[32] = "";
+    if (gmtime_r(&seconds, &tm)) {
+        (void)strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
+    }
+    str_addf(&name, "%s-%s-%03d", flow->id, when, (int)(flow->created_ms % 1000));
+    free(flow->volume_folder);
+    flow->volume_folder = str_take(&name);
 }
 
 /* --- the recipe's text ----------------------------------------------------------------------- */
@@ -111,6 +128,9 @@ void flow_record(const struct flow *flow, const struct flow_source *source, stru
     add_text(document, "code", flow->code);
     add_text(document, "key", flow->key);
     add_text(document, "owner", flow->owner);
+    AUTO_STR struct str stores = {0};
+    stores_add_json(&flow->stores, &stores);
+    add_text(document, "volumes", str_text(&stores));
 }
 
 static char *text_or_empty(const struct str *document, const char *name)
@@ -156,7 +176,9 @@ static bool read_record(const struct str *document, struct flow *flow, struct fl
     flow->code = text_or_empty(document, "code");
     flow->key = text_or_empty(document, "key");
     flow->owner = text_or_empty(document, "owner");
-    return true;
+    flow_name_folder(flow);
+    AUTO_FREE char *stores = text_or_empty(document, "volumes");
+    return stores_parse(stores, &flow->stores, NULL) == ERR_OK;
 }
 
 static enum err_code restore_recipe(struct flow *flow, const struct flow_source *source,

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "master/stores.h"
 #include "recipe/diag.h"
 #include "recipe/plan.h"
 
@@ -27,6 +28,9 @@ struct flow {
     char *key;           /* idempotency key, or "" */
     char *owner;         /* name of the token that submitted it, or "" */
     struct recipe *recipe;
+    char *volume_folder;  /* in volumes that hold checkpoints or outputs: its id and when it was
+                             made,  for others may have workflows of the same id */
+    struct stores stores; /* of the volumes that the recipe knows by name */
     uint64_t seed;
     bool ignore_hardware;
     bool no_containers;
@@ -39,6 +43,9 @@ struct flow {
 };
 
 void flow_destroy(struct flow *flow); /* NULL does nothing */
+
+/* Names the volume_folder, once its id and its time are known. */
+void flow_name_folder(struct flow *flow);
 
 /* Where a recipe's text comes from. */
 struct flow_source {

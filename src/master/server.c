@@ -214,6 +214,7 @@ static struct flow *make_flow(const struct server *server, const struct server_s
     struct str folder = {0};
     str_addf(&folder, "%s/workflows/%s", server->session->folder, flow->id);
     flow->folder = str_take(&folder);
+    flow_name_folder(flow);
     flow->seed = submit->seed       ? *submit->seed
                  : recipe->has_seed ? recipe->seed
                                     : rng_seed_from_system() >> 11;
@@ -224,6 +225,9 @@ static enum err_code prepare_flow(struct server *server, struct flow *flow, cons
                                   struct diag_list *diags, struct err *err)
 {
     enum err_code code = flow_check(flow, err);
+    if (code == ERR_OK) {
+        code = stores_check(&flow->stores, flow->recipe, diags, err);
+    }
     if (code == ERR_OK) {
         code = files_expand(flow->recipe, folder, NULL, diags, err);
     }
@@ -295,7 +299,10 @@ static enum err_code submit_source(struct server *server, const struct server_su
                               "the idempotency key was used for another recipe, %s", former->id);
     }
     struct flow *flow = make_flow(server, submit, recipe);
-    enum err_code code = prepare_flow(server, flow, source->folder, diags, err);
+    enum err_code code = stores_parse(submit->volumes ? submit->volumes : "", &flow->stores, err);
+    if (code == ERR_OK) {
+        code = prepare_flow(server, flow, source->folder, diags, err);
+    }
     if (code != ERR_OK) {
         flow_destroy(flow);
         return code;

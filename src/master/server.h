@@ -54,6 +54,7 @@ struct server_submit {
     const uint64_t *seed;
     const char *key; /* idempotency key, or ""; a second submit with it answers the first's flow */
     const char *owner;
+    const char *volumes; /* where those are that the recipe knows by name (stores.h); NULL: none */
     bool ignore_hardware;
     bool no_containers;
 };

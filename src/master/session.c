@@ -232,6 +232,7 @@ static enum err_code make_new(struct session *session, const struct flow_source 
         return code;
     }
     flow->created_ms = clock_unix_ms();
+    flow_name_folder(flow);
     AUTO_STR struct str document = {0};
     char name[SESSION_NAME_BYTES];
     flow_record(flow, source, &document);
@@ -380,6 +381,18 @@ static enum err_code open_new(const struct session_options *options, struct sess
     return code == ERR_OK ? make_new(session, source, diags, err) : code;
 }
 
+static enum err_code find_volumes(const struct session_options *options, struct flow *flow,
+                                  struct diag_list *diags, struct err *err)
+{
+    AUTO_STR struct str stores = {0};
+    enum err_code code =
+        options->find_volumes ? options->find_volumes(flow->recipe, &stores, diags, err) : ERR_OK;
+    if (code == ERR_OK) {
+        code = stores_parse(str_text(&stores), &flow->stores, err);
+    }
+    return code == ERR_OK ? stores_check(&flow->stores, flow->recipe, diags, err) : code;
+}
+
 static enum err_code open_given(const struct session_options *options, struct session *session,
                                 const struct flow_source *source, bool exists,
                                 struct diag_list *diags, struct err *err)
@@ -413,6 +426,9 @@ static enum err_code open_given(const struct session_options *options, struct se
     code = files_expand(recipe, source->folder, NULL, diags, err);
     if (code == ERR_OK) {
         code = hunt_check(recipe, flow->seed, diags, err);
+    }
+    if (code == ERR_OK) {
+        code = find_volumes(options, flow, diags, err);
     }
     if (code == ERR_OK) {
         code = check_machine(session, options->node, err);

@@ -25,6 +25,10 @@ struct session_options {
     bool no_containers;
     const struct core_resources *node; /* what this machine offers */
     const struct store_faults *faults; /* for tests; NULL: none */
+    /* Appends where the volumes of a new run are (stores.h), with a diagnosis for what is wrong
+     * with them. NULL: nobody knows. */
+    enum err_code (*find_volumes)(const struct recipe *recipe, struct str *stores,
+                                  struct diag_list *diags, struct err *err);
     struct str *difference; /* gets the difference when the recipe is not the recorded one */
 };
 

@@ -20,6 +20,7 @@
 #include "node/output.h"
 #include "node/slot.h"
 #include "node/usage.h"
+#include "node/volumes.h"
 #include "wire/wire.h"
 
 #include <limits.h>
@@ -34,7 +35,7 @@ enum {
     AGENT_CROWDED_MS = 100,          /* between tries when the machine has no process to give */
     AGENT_CROWDED_TRIES = 100,       /* of one attempt; then it has not started */
     AGENT_STOP_PATIENCE_MS = 10000,  /* for processes that even KILL does not end */
-    AGENT_OTHER_FILES = 3,           /* polled besides the slots: link, signals, bulk */
+    AGENT_OTHER_FILES = 4,           /* polled besides the slots: link, signals, bulk, volumes */
 };
 
 TAILQ_HEAD(attempt_list, attempt);
@@ -50,6 +51,7 @@ struct attempt {
     struct agent_slot *slot;          /* while running */
     struct haul_flow *flow;           /* while it needs its folder; NULL: it does not */
     struct haul_place *code;          /* where its code is; NULL: it needs none */
+    struct volumes_place **volumes;   /* where its volumes are, one for each of run's; or NULL */
     uint32_t hauls;                   /* things of it that are on their way, here or there */
     uint64_t serial;
     int64_t started_mono_us;
@@ -91,6 +93,7 @@ struct agent {
     const struct node_options *options;
     struct link link;
     struct haul haul;
+    struct volumes volumes;
     bool is_shared; /* the master's disk is ours too */
 
     struct attempt_list fetching;
@@ -122,6 +125,7 @@ struct agent {
     struct made_folder attempts_folder;
     struct str log_path; /* reused for each attempt */
     struct str other_path;
+    struct str output_path;
     struct str inputs_path;
     struct str gpu_list;
 
@@ -171,6 +175,13 @@ void attempt_folder(const struct agent *agent, const struct attempt *attempt, co
                     struct str *out);
 void attempt_add_name(const Drover__Run *run, struct str *out);
 void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt, struct str *out);
+/* In the volume that holds outputs: where the attempt writes, or (is_kept) where it is put then. */
+void attempt_volume_output(const struct attempt *attempt, bool is_kept, struct str *out);
+/* A name that was promised under outputs, below the folder. */
+MUST_USE enum err_code attempt_output_name(const struct attempt *attempt, size_t index,
+                                           const char *folder, struct str *out, struct err *err);
+/* It is neither on the master's disk nor in a volume. */
+bool attempt_sends_checkpoint(const struct attempt *attempt);
 /* The log of a remote one. */
 void attempt_add_log(const struct agent *agent, const struct attempt *attempt, struct str *out);
 MUST_USE enum err_code attempt_make_folder(struct made_folder *made, const struct str *path,

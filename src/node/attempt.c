@@ -105,8 +105,15 @@ void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt
 {
     const Drover__Run *run = attempt->run;
     uint64_t number = run->id->task;
-    if (!attempt->is_remote && run->checkpoint_name[0] != '\0') {
+    bool is_in_volume = run->checkpoint_volume[0] != '\0';
+    if ((!attempt->is_remote || is_in_volume) && run->checkpoint_name[0] != '\0') {
         number = strtoull(run->checkpoint_name, NULL, 10); /* wire_check: digits that fit */
+    }
+    if (is_in_volume) {
+        str_clear(out);
+        str_addf(out, "%s/%s/%s/%" PRIu64, volumes_folder(attempt, run->checkpoint_volume),
+                 run->volume_folder, run->experiment_name, number);
+        return;
     }
     add_folder(agent, attempt, "checkpoints", number, out);
     if (attempt->is_remote) {
@@ -117,10 +124,32 @@ void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt
     str_add_u64(out, number);
 }
 
+void attempt_volume_output(const struct attempt *attempt, bool is_kept, struct str *out)
+{
+    const Drover__Run *run = attempt->run;
+    str_clear(out);
+    str_addf(out, "%s/%s/%s", volumes_folder(attempt, run->output_volume), run->volume_folder,
+             run->experiment_name);
+    if (is_kept) {
+        str_addf(out, "/%" PRIu64, run->id->task);
+    } else {
+        str_addf(out, "/.%" PRIu64 ".%" PRIu32, run->id->task, run->id->attempt);
+    }
+}
+
+bool attempt_sends_checkpoint(const struct attempt *attempt)
+{
+    return attempt->is_remote && attempt->run->checkpoint &&
+           attempt->run->checkpoint_volume[0] == '\0';
+}
+
 static enum err_code prepare_checkpoint(struct agent *agent, const struct attempt *attempt,
                                         struct err *err)
 {
     attempt_checkpoint(agent, attempt, &agent->other_path);
+    if (attempt->run->checkpoint_volume[0] != '\0') {
+        return ERR_OK; /* volumes.h has made it */
+    }
     return io_make_dirs(str_text(&agent->other_path), err);
 }
 
@@ -244,17 +273,29 @@ static enum err_code launch(struct agent *agent, struct attempt *attempt, struct
         .nonce = attempt->run->nonce,
         .serial = attempt->serial,
         .output = slot->output.path,
+        .local = slot->output.path,
         .checkpoint = run->checkpoint ? str_text(&agent->other_path) : NULL,
         .code = attempt->code ? attempt->code->folder : NULL,
         .log = str_text(&agent->log_path),
         .gpus = room_list_gpus(agent, attempt),
     };
+    if (run->output_volume[0] != '\0') {
+        attempt_volume_output(attempt, false, &agent->output_path);
+        place.output = str_text(&agent->output_path);
+    }
     if (run->n_inputs > 0) {
         str_clear(&agent->inputs_path);
         add_root(agent, attempt, &agent->inputs_path);
         str_add(&agent->inputs_path, "/outputs");
         place.inputs = str_text(&agent->inputs_path);
     }
+    struct launch_volume volumes[WIRE_VOLUMES_MAX];
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        const char *name = run->volumes[i]->name;
+        volumes[i] = (struct launch_volume){name, volumes_folder(attempt, name)};
+    }
+    place.volumes = volumes;
+    place.volume_count = run->n_volumes;
     code = launch_build(&agent->launcher, run, &place, err);
     if (code == ERR_OK) {
         cgroup_slot_limit(&agent->cgroup, &slot->cgroup, run->memory_bytes);
@@ -375,6 +416,7 @@ static void free_attempt(struct attempt *attempt)
     drover__run__free_unpacked(attempt->run, NULL);
     free(attempt->ended.log.data);
     free(attempt->detail);
+    free(attempt->volumes);
     free(attempt);
 }
 
@@ -386,7 +428,7 @@ static void throw_away(struct agent *agent, const struct attempt *attempt, bool 
         attempt_add_name(attempt->run, path);
         (void)!trash_take(&agent->trash, str_text(path));
     }
-    if (attempt->is_remote && attempt->run->checkpoint) {
+    if (attempt_sends_checkpoint(attempt)) {
         attempt_checkpoint(agent, attempt, path);
         (void)!trash_take(&agent->trash, str_text(path));
     }
@@ -399,6 +441,9 @@ void attempt_settle(struct agent *agent, const Drover__Attempt *id, bool accepte
         return;
     }
     throw_away(agent, attempt, accepted);
+    if (!accepted) {
+        volumes_refuse(agent, attempt);
+    }
     attempt_take_unsent(agent, attempt);
     haul_forget(agent, attempt);
     TAILQ_REMOVE(&agent->ended, attempt, link);

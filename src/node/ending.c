@@ -12,8 +12,8 @@
 /* After its process died, or its folder cannot be had any more. */
 static void close_slot(struct agent *agent, struct agent_slot *slot)
 {
-    pid_t others[AGENT_SLOTS_MAX];
-    size_t count = 0;
+    pid_t others[AGENT_SLOTS_MAX + VOLUMES_PROCESSES_MAX];
+    size_t count = volumes_processes(agent, others);
     for (uint32_t i = 0; i < agent->slot_count; i++) {
         if (&agent->slots[i] != slot && agent->slots[i].is_open) {
             others[count++] = agent->slots[i].slot.pid;
@@ -55,6 +55,9 @@ void attempt_take_unsent(struct agent *agent, struct attempt *attempt)
 
 void attempt_report(struct agent *agent, struct attempt *attempt)
 {
+    if (attempt->run->output_volume[0] == '\0') { /* else it may still be refused */
+        volumes_let_go(attempt);
+    }
     attempt_move(attempt, &agent->ended);
     attempt->ended.id = attempt->run->id;
     if (attempt->detail) {
@@ -162,24 +165,29 @@ static void judge(struct agent *agent, struct attempt *attempt, const struct rea
     }
 }
 
+enum err_code attempt_output_name(const struct attempt *attempt, size_t index, const char *folder,
+                                  struct str *out, struct err *err)
+{
+    const struct launch_place place = {.nonce = attempt->run->nonce, .output = folder};
+    AUTO_STR struct str text = {0};
+    enum err_code code = launch_expand(&text, &attempt->run->outputs[index], &place, err);
+    size_t size = strlen(folder); /* the folder itself may be written in front */
+    bool is_full = strncmp(str_text(&text), folder, size) == 0 && str_text(&text)[size] == '/';
+    str_clear(out);
+    str_add(out, str_text(&text) + (is_full ? size + 1 : 0));
+    return code;
+}
+
 static enum err_code check_outputs(struct agent *agent, const struct attempt *attempt,
                                    struct err *err)
 {
     const struct output *output = &attempt->slot->output;
-    const struct launch_place place = {.nonce = attempt->run->nonce, .output = output->path};
-    size_t folder_size = strlen(output->path);
+    struct str *name = &agent->other_path;
     for (size_t i = 0; i < attempt->run->n_outputs; i++) {
-        struct str *name = &agent->other_path;
-        str_clear(name);
-        enum err_code code = launch_expand(name, &attempt->run->outputs[i], &place, err);
-        if (code != ERR_OK) {
-            return code;
+        enum err_code code = attempt_output_name(attempt, i, output->path, name, err);
+        if (code == ERR_OK) {
+            code = output_has(output, str_text(name), err);
         }
-        const char *text = str_text(name); /* the folder itself may be written in front */
-        if (strncmp(text, output->path, folder_size) == 0 && text[folder_size] == '/') {
-            text += folder_size + 1;
-        }
-        code = output_has(output, text, err);
         if (code != ERR_OK) {
             return code;
         }
@@ -199,7 +207,8 @@ static void keep_output(struct agent *agent, struct attempt *attempt, enum outpu
 {
     struct err err = {0};
     struct output *output = &attempt->slot->output;
-    if (attempt->run->n_outputs > 0) {
+    bool is_in_volume = attempt->run->output_volume[0] != '\0'; /* looked at in volumes.c */
+    if (attempt->run->n_outputs > 0 && !is_in_volume) {
         enum err_code code = state == OUTPUT_SPOILT
                                  ? err_set(&err, ERR_NOT_FOUND, "the output folder was removed")
                                  : check_outputs(agent, attempt, &err);

@@ -277,8 +277,11 @@ enum err_code haul_before(struct agent *agent, struct attempt *attempt, struct e
     for (size_t i = 0; code == ERR_OK && attempt->is_remote && i < run->n_inputs; i++) {
         code = need_input(agent, attempt, run->inputs[i], err);
     }
-    if (code == ERR_OK && attempt->is_remote && run->checkpoint) {
+    if (code == ERR_OK && attempt_sends_checkpoint(attempt)) {
         code = need_checkpoint(agent, attempt, err);
+    }
+    if (code == ERR_OK && run->n_volumes > 0) {
+        code = volumes_before(agent, attempt, err);
     }
     if (code != ERR_OK) {
         haul_cancel(agent, attempt);
@@ -291,6 +294,7 @@ enum err_code haul_before(struct agent *agent, struct attempt *attempt, struct e
 void haul_forget(struct agent *agent, struct attempt *attempt)
 {
     haul_leave_flow(attempt);
+    volumes_let_go(attempt);
     if (attempt->code) {
         let_go(agent, attempt->code);
         attempt->code = NULL;
@@ -320,7 +324,7 @@ static void fail_fetch(struct agent *agent, struct attempt *attempt, const struc
     attempt_end(agent, attempt, outcome, err->text);
 }
 
-static void finish_item(struct agent *agent, struct haul_item *item, const struct err *err)
+void haul_finish_item(struct agent *agent, struct haul_item *item, const struct err *err)
 {
     struct attempt *attempt = item->attempt;
     enum haul_kind kind = item->kind;
@@ -340,6 +344,11 @@ static void finish_item(struct agent *agent, struct haul_item *item, const struc
         haul_lose_log(attempt);
     }
     if (kind == HAUL_OUTPUT && has_failed && !is_stale) {
+        attempt_fail_output(attempt, err);
+    }
+    bool was_well =
+        attempt->ended.outcome == DROVER__OUTCOME__OUTCOME_EXITED && attempt->ended.code == 0;
+    if ((kind == HAUL_COMMIT || kind == HAUL_KEEP) && has_failed && was_well) {
         attempt_fail_output(attempt, err);
     }
     if (attempt->list == &agent->delivering && attempt->hauls == 0) {
@@ -375,7 +384,7 @@ static void finish_place(struct agent *agent, struct haul_place *place,
         if (!place->is_code) {
             let_go(agent, place);
         }
-        finish_item(agent, item, &event->err);
+        haul_finish_item(agent, item, &event->err);
     }
     let_go(agent, place);
 }
@@ -394,7 +403,7 @@ static void take_event(struct agent *agent, const struct bulk_event *event)
     TAILQ_FOREACH(item, &agent->haul.items, link)
     {
         if (item->kind != HAUL_PLACE && item->ticket == event->ticket) {
-            finish_item(agent, item, &event->err);
+            haul_finish_item(agent, item, &event->err);
             return;
         }
     }

@@ -22,6 +22,7 @@
 struct agent;
 struct attempt;
 struct bulk;
+struct volumes_place;
 
 /* Something fetched for many: the code of a version, or the outputs of an experiment. */
 struct haul_place {
@@ -34,15 +35,27 @@ struct haul_place {
 };
 TAILQ_HEAD(haul_place_list, haul_place);
 
-enum haul_kind { HAUL_PLACE, HAUL_OLD_CHECKPOINT, HAUL_LOG, HAUL_CHECKPOINT, HAUL_OUTPUT };
+enum haul_kind {
+    HAUL_PLACE,
+    HAUL_OLD_CHECKPOINT,
+    HAUL_LOG,
+    HAUL_CHECKPOINT,
+    HAUL_OUTPUT,
+    HAUL_VOLUME, /* it is being mounted */
+    HAUL_KEEP,   /* its output in a volume is being put in its place, or thrown away */
+    HAUL_COMMIT, /* what the attempt wrote to it is being stored */
+};
 
 /* Something of one attempt that is on its way. */
 struct haul_item {
     TAILQ_ENTRY(haul_item) link;
     enum haul_kind kind;
     struct attempt *attempt;
-    struct haul_place *place; /* HAUL_PLACE: what it waits for */
-    uint64_t ticket;          /* the others */
+    struct haul_place *place;     /* HAUL_PLACE: what it waits for */
+    struct volumes_place *volume; /* the last three */
+    size_t index;                 /* HAUL_VOLUME: which one of the run's */
+    uint64_t round;               /* which commit of that volume, or which errand */
+    uint64_t ticket;              /* the others */
 };
 TAILQ_HEAD(haul_item_list, haul_item);
 
@@ -94,7 +107,10 @@ void haul_cancel(struct agent *agent, struct attempt *attempt);
 /* It was settled. */
 void haul_forget(struct agent *agent, struct attempt *attempt);
 
-/* --- between haul.c and haul_after.c --- */
+/* --- between haul.c, haul_after.c and volumes.c --- */
+
+/* It has come, or err says why it never will: its attempt goes on, or ends. */
+void haul_finish_item(struct agent *agent, struct haul_item *item, const struct err *err);
 
 MUST_USE enum err_code haul_need_bulk(struct agent *agent, struct err *err);
 struct haul_item *haul_add(struct agent *agent, struct attempt *attempt, enum haul_kind kind);

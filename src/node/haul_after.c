@@ -20,7 +20,7 @@ enum {
 
 void haul_begin(struct agent *agent, struct attempt *attempt)
 {
-    if (attempt->is_remote && attempt->run->checkpoint && agent->haul.bulk) {
+    if (attempt_sends_checkpoint(attempt) && agent->haul.bulk) {
         attempt_checkpoint(agent, attempt, &agent->other_path);
         uint64_t ticket =
             bulk_watch_checkpoint(agent->haul.bulk, attempt->run->id, str_text(&agent->other_path));
@@ -193,15 +193,18 @@ static void deliver_output(struct agent *agent, struct attempt *attempt)
 
 bool haul_after(struct agent *agent, struct attempt *attempt)
 {
-    if (!attempt->is_remote || attempt->serial == 0) {
+    if (attempt->serial == 0) {
         return false;
     }
-    deliver_log(agent, attempt);
-    deliver_output(agent, attempt);
+    if (attempt->is_remote) {
+        deliver_log(agent, attempt);
+        deliver_output(agent, attempt);
+    }
     const struct haul_item *checkpoint = haul_find(agent, attempt, HAUL_CHECKPOINT);
     if (checkpoint) {
         bulk_finish(agent->haul.bulk, checkpoint->ticket);
     }
+    volumes_after(agent, attempt);
     if (attempt->hauls == 0) {
         return false;
     }

@@ -34,6 +34,26 @@ static size_t token_size(const char *at, size_t size, const char *token, const c
     return taken;
 }
 
+/* The same for the token of a volume, which has its name in it. */
+static bool expand_volume(struct str *out, const char *at, size_t left,
+                          const struct launch_place *place, size_t *taken)
+{
+    size_t before = strlen(WIRE_TOKEN_VOLUME);
+    if (left <= before || memcmp(at, WIRE_TOKEN_VOLUME, before) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < place->volume_count; i++) {
+        const struct launch_volume *volume = &place->volumes[i];
+        size_t size = token_size(at + before, left - before, volume->name, place->nonce);
+        if (size > 0) {
+            str_add(out, volume->folder);
+            *taken = before + size;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Appends the folder whose token stands here, if one does: *taken is the token's size, or 0. */
 static enum err_code expand_token(struct str *out, const char *at, size_t left,
                                   const struct launch_place *place, size_t *taken, struct err *err)
@@ -45,9 +65,14 @@ static enum err_code expand_token(struct str *out, const char *at, size_t left,
     } tokens[] = {
         {WIRE_TOKEN_OUTPUT, place->output, "output"},
         {WIRE_TOKEN_CHECKPOINT, place->checkpoint, "checkpoint"},
+        {WIRE_TOKEN_LOCAL, place->local, "local"},
         {WIRE_TOKEN_CODE, place->code, "code"},
         {WIRE_TOKEN_OUTPUTS, place->inputs, "inputs"},
     };
+    *taken = 0;
+    if (expand_volume(out, at, left, place, taken)) {
+        return ERR_OK;
+    }
     for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
         *taken = token_size(at, left, tokens[i].token, place->nonce);
         if (*taken > 0 && !tokens[i].folder) {

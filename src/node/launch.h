@@ -36,14 +36,22 @@ struct launcher {
     size_t *offsets; /* of the variables in strings */
 };
 
+struct launch_volume {
+    const char *name;
+    const char *folder;
+};
+
 /* Where this attempt runs. */
 struct launch_place {
     uint64_t serial;
     const char *nonce; /* of the tokens; NULL: none */
     const char *output;
+    const char *local;      /* the slot's own folder */
     const char *checkpoint; /* NULL: none; the next two as well */
     const char *code;
     const char *inputs; /* holds a folder for each experiment */
+    const struct launch_volume *volumes;
+    size_t volume_count;
     const char *log;
     const char *gpus; /* CUDA_VISIBLE_DEVICES; NULL: leave it alone */
 };

@@ -72,6 +72,21 @@ static void test_tokens_become_folders_and_the_rest_stays(void **state)
     assert_string_equal(str_text(&out), "/work/out " TOKEN_OUTPUT " \001OUTPUT5eee\001");
 }
 
+static void test_tokens_of_volumes_hold_their_names(void **state)
+{
+    (void)state;
+    static const struct launch_volume volumes[] = {{"a", "/v/1"}, {"ab", "/v/2"}};
+    AUTO_STR struct str out = {0};
+    struct launch_place with = place;
+    with.nonce = "5eed";
+    with.volumes = volumes;
+    with.volume_count = 2;
+    ProtobufCBinaryData bytes = bytes_of("\001VOLUME.a5eed\001 \001VOLUME.ab5eed\001/x "
+                                         "\001VOLUME.b5eed\001 \001VOLUME.");
+    assert_int_equal(launch_expand(&out, &bytes, &with, NULL), ERR_OK);
+    assert_string_equal(str_text(&out), "/v/1 /v/2/x \001VOLUME.b5eed\001 \001VOLUME.");
+}
+
 static void test_what_cannot_be_expanded_is_refused(void **state)
 {
     (void)state;
@@ -229,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokens_become_folders_and_the_rest_stays),
+        cmocka_unit_test(test_tokens_of_volumes_hold_their_names),
         cmocka_unit_test(test_what_cannot_be_expanded_is_refused),
         cmocka_unit_test(test_a_program_is_looked_up_in_the_tasks_own_path),
         cmocka_unit_test(test_a_folder_must_be_absolute),

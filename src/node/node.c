@@ -169,6 +169,7 @@ static int sleep_ms(struct agent *agent)
     if (agent->is_stopping) {
         sooner(&until_ms, agent->stop_until_ms);
     }
+    sooner(&until_ms, volumes_wake_ms(agent));
     if (now_ms < agent->crowded_until_ms) {
         sooner(&until_ms, agent->crowded_until_ms);
     }
@@ -193,6 +194,7 @@ static enum err_code wait_for_news(struct agent *agent, struct err *err)
     files[0] = (struct pollfd){.fd = agent->link.fd, .events = POLLIN};
     files[1] = (struct pollfd){.fd = haul_fd(agent), .events = POLLIN};
     files[2] = (struct pollfd){.fd = notice_fd(agent), .events = POLLIN};
+    files[3] = (struct pollfd){.fd = volumes_fd(agent), .events = POLLIN};
     for (uint32_t i = 0; i < count; i++) {
         slots[i] = (struct pollfd){.fd = agent->slots[i].slot.control, .events = POLLIN};
     }
@@ -209,10 +211,10 @@ static enum err_code wait_for_news(struct agent *agent, struct err *err)
     return ERR_OK;
 }
 
-/* Over the network, before it leaves: is there something the master should still be told? */
+/* Before it leaves: is there something the master should still be told? */
 static bool must_stay(const struct agent *agent)
 {
-    bool may_tell = agent->options->join && !agent->link.is_over;
+    bool may_tell = !agent->link.is_over;
     bool has_something = !TAILQ_EMPTY(&agent->delivering) ||
                          (agent->link.state != LINK_JOINED && agent->unsent_count > 0);
     return may_tell && has_something;
@@ -255,6 +257,7 @@ static enum err_code run_loop(struct agent *agent, struct err *err)
 {
     for (;;) {
         enum err_code code = turn_outside(agent, err);
+        volumes_turn(agent);
         attempt_start_queued(agent);
         if (code == ERR_OK && is_done(agent)) {
             return ERR_OK;
@@ -308,6 +311,7 @@ static enum err_code open_agent(struct agent *agent, struct err *err)
         return err_errno(err, errno, "/proc is needed to keep track of processes");
     }
     reaper_raise_file_limit();
+    volumes_clean(agent->options->work_folder);
     enum err_code code = trash_open(&agent->trash, agent->options->work_folder, err);
     if (code != ERR_OK) {
         return code;
@@ -359,6 +363,7 @@ static void close_agent(struct agent *agent)
     launch_release(&agent->launcher);
     str_release(&agent->log_path);
     str_release(&agent->other_path);
+    str_release(&agent->output_path);
     str_release(&agent->inputs_path);
     str_release(&agent->gpu_list);
     free(agent->slots);
@@ -379,12 +384,14 @@ enum err_code node_run(const struct node_options *options, struct err *err)
     TAILQ_INIT(&agent->fresh);
     TAILQ_INIT(&agent->unsent);
     haul_init(agent);
+    volumes_init(agent);
     agent->slots = mem_array(AGENT_SLOTS_MAX, sizeof *agent->slots);
     enum err_code code = open_agent(agent, err);
     if (code == ERR_OK) {
         code = run_loop(agent, err);
     }
     close_slots(agent);
+    volumes_close(agent);
     if (code == ERR_OK && agent->link.is_over) {
         code = err_set(err, ERR_DENIED, "%s", agent->link.reason);
     } else if (code == ERR_OK && agent->link.state == LINK_JOINED) {

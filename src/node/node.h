@@ -63,6 +63,8 @@ struct node_options {
     int keep_fd; /* -1, or a lock that shall be held until the last task is gone, even if the agent
                     is killed: nobody may take the work folder over while its tasks still write */
 
+    const char *program; /* what mounts volumes: `PROGRAM mount ...`; NULL: this program */
+
     /* The rest only with join. */
     struct node_join *join; /* NULL: the master is in this process */
     const char *const *labels;

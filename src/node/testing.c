@@ -63,6 +63,7 @@ void testing_open_with(struct testing *testing, const struct node_capacity *capa
     testing->order_count = 0;
     memset(testing->results, 0, sizeof testing->results);
     testing->options.capacity = *capacity;
+    testing->options.program = testing->program;
     assert_int_equal(pthread_create(&testing->thread, NULL, run_node, testing), 0);
     testing_receive(testing, PATIENCE_MS); /* hello: from here on it can be sent to */
 }
@@ -167,8 +168,39 @@ static void fill_run(Drover__Run *run, const struct testing *testing,
     run->workflow_id = id;
 }
 
+struct volume_list {
+    Drover__Volume items[TESTING_WORDS_MAX];
+    Drover__Volume *pointers[TESTING_WORDS_MAX];
+    char texts[TESTING_WORDS_MAX][200];
+};
+
+static void fill_volumes(Drover__Run *run, const struct testing_order *order,
+                         struct volume_list *list)
+{
+    size_t count = 0;
+    for (; count < TESTING_WORDS_MAX && order->volumes[count]; count++) {
+        char *text = list->texts[count];
+        Drover__Volume *volume = &list->items[count];
+        snprintf(text, sizeof list->texts[0], "%s", order->volumes[count]);
+        drover__volume__init(volume);
+        list->pointers[count] = volume;
+        volume->name = strtok_r(text, "=", &volume->store);
+        char *at = strchr(volume->store, '@');
+        if (at) {
+            *at = '\0';
+            volume->snapshot = at + 1;
+        }
+    }
+    run->n_volumes = count;
+    run->volumes = list->pointers;
+    run->volume_folder = run->workflow_id;
+    run->checkpoint_volume =
+        (char *)(uintptr_t)(order->checkpoint_volume ? order->checkpoint_volume : "");
+}
+
 uint64_t testing_send(struct testing *testing, const struct testing_order *order)
 {
+    struct volume_list volumes;
     const char *const shell[TESTING_WORDS_MAX] = {"/bin/sh", "-c", order->script};
     ProtobufCBinaryData argv[TESTING_WORDS_MAX];
     ProtobufCBinaryData env[TESTING_WORDS_MAX];
@@ -182,6 +214,7 @@ uint64_t testing_send(struct testing *testing, const struct testing_order *order
     assert_true(task < TESTING_ORDERS_MAX);
     name_task(&id, task);
     fill_run(&run, testing, order);
+    fill_volumes(&run, order, &volumes);
     run.id = &id;
     run.n_argv = fill(argv, order->script ? shell : order->argv);
     run.argv = argv;

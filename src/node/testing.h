@@ -37,6 +37,8 @@ struct testing_order {
     const char *root; /* NULL: none */
     const char *code;
     const char *inputs[TESTING_WORDS_MAX];
+    const char *volumes[TESTING_WORDS_MAX]; /* NAME=STORE[@SNAPSHOT] */
+    const char *checkpoint_volume;          /* NULL: none */
 };
 
 struct testing_result {
@@ -59,6 +61,7 @@ struct testing_net; /* testing_net.h */
 
 struct testing {
     char work[64];
+    const char *program; /* that mounts; NULL: none is needed */
     struct node_options options;
     void *context;
     void *socket;

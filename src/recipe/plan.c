@@ -101,10 +101,27 @@ static struct value task_value(struct planner *planner, uint64_t index)
 static struct value output_of(struct planner *planner, uint32_t other)
 {
     const struct plan_context *context = planner->context;
+    const struct experiment *from = &context->recipe->experiments[other];
     str_clear(&planner->text);
-    str_add(&planner->text, or_else(context->outputs_folder, "outputs"));
+    if (context->volume_before && recipe_find_volume(&from->volumes, RECIPE_OUTPUT_VOLUME)) {
+        str_addf(&planner->text, "%s" PLAN_OUTPUT_OF "%s%s/%s", context->volume_before, from->name,
+                 or_else(context->volume_after, ""),
+                 or_else(context->volume_folder, or_else(context->workflow, "")));
+    } else {
+        str_add(&planner->text, or_else(context->outputs_folder, "outputs"));
+    }
     str_add_char(&planner->text, '/');
-    str_add(&planner->text, context->recipe->experiments[other].name);
+    str_add(&planner->text, from->name);
+    return text_value(keep(planner));
+}
+
+static struct value volume_value(struct planner *planner, size_t number)
+{
+    const struct plan_context *context = planner->context;
+    str_clear(&planner->text);
+    str_add(&planner->text, or_else(context->volume_before, "volumes/"));
+    str_add(&planner->text, planner->experiment->volumes.items[number].name);
+    str_add(&planner->text, or_else(context->volume_after, ""));
     return text_value(keep(planner));
 }
 
@@ -112,7 +129,9 @@ static void fill_values(struct planner *planner, uint64_t index, uint32_t attemp
 {
     const struct plan_context *context = planner->context;
     const struct experiment *experiment = planner->experiment;
-    size_t count = planner->param_count + RECIPE_BUILTIN_COUNT + experiment->output_ref_count;
+    size_t volumes = experiment->volumes.count;
+    size_t count =
+        planner->param_count + RECIPE_BUILTIN_COUNT + volumes + experiment->output_ref_count;
     planner->values = arena_alloc(planner->arena, count * sizeof *planner->values);
     draw(context, (uint32_t)(experiment - context->recipe->experiments), index, planner->values,
          &planner->trial, planner->arena);
@@ -130,8 +149,12 @@ static void fill_values(struct planner *planner, uint64_t index, uint32_t attemp
         builtins[RECIPE_RUNG] = number_value(planner, planner->trial.rung);
         builtins[RECIPE_BUDGET] = number_value(planner, planner->trial.budget);
     }
+    for (size_t i = 0; i < volumes; i++) {
+        builtins[RECIPE_BUILTIN_COUNT + i] = volume_value(planner, i);
+    }
     for (size_t i = 0; i < experiment->output_ref_count; i++) {
-        builtins[RECIPE_BUILTIN_COUNT + i] = output_of(planner, experiment->output_refs[i]);
+        builtins[RECIPE_BUILTIN_COUNT + volumes + i] =
+            output_of(planner, experiment->output_refs[i]);
     }
 }
 
@@ -234,7 +257,21 @@ static void add_search_env(struct planner *planner, struct plan_task *out)
     }
     if (planner->context->output && (experiment->search || experiment->metric_count > 0)) {
         str_clear(&planner->text);
-        str_addf(&planner->text, "DROVER_REPORT=%s/" PLAN_REPORT_FILE, planner->context->output);
+        str_addf(&planner->text, "DROVER_REPORT=%s/" PLAN_REPORT_FILE,
+                 or_else(planner->context->report, planner->context->output));
+        out->env[out->env_count++] = keep(planner);
+    }
+}
+
+static void add_volumes_env(struct planner *planner, struct plan_task *out)
+{
+    const struct recipe_volumes *volumes = &planner->experiment->volumes;
+    const struct value *values = planner->values + planner->param_count + RECIPE_BUILTIN_COUNT;
+    for (size_t i = 0; i < volumes->count; i++) {
+        str_clear(&planner->text);
+        recipe_volume_variable(volumes->items[i].name, &planner->text);
+        str_add_char(&planner->text, '=');
+        str_add(&planner->text, values[i].text);
         out->env[out->env_count++] = keep(planner);
     }
 }
@@ -243,8 +280,8 @@ static void plan_env(struct planner *planner, struct plan_task *out)
 {
     const struct experiment *experiment = planner->experiment;
     const struct value *builtins = planner->values + planner->param_count;
-    out->env =
-        arena_alloc(planner->arena, (OWN_ENV_MAX + experiment->env_count) * sizeof *out->env);
+    size_t most = OWN_ENV_MAX + experiment->volumes.count + experiment->env_count;
+    out->env = arena_alloc(planner->arena, most * sizeof *out->env);
     add_env(planner, out, "DROVER_TASK", builtins[RECIPE_TASK].text);
     add_env(planner, out, "DROVER_ATTEMPT", builtins[RECIPE_ATTEMPT].text);
     str_clear(&planner->text);
@@ -257,6 +294,7 @@ static void plan_env(struct planner *planner, struct plan_task *out)
     add_env(planner, out, "DROVER_CHECKPOINT", planner->context->checkpoint);
     add_search_env(planner, out);
     CHECK(out->env_count < OWN_ENV_MAX);
+    add_volumes_env(planner, out);
     for (size_t i = 0; i < experiment->env_count; i++) {
         str_clear(&planner->text);
         str_add(&planner->text, experiment->env[i].name);

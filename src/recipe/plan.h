@@ -27,8 +27,13 @@ struct plan_context {
     const char *workflow;       /* its id */
     const char *outputs_folder; /* accepted outputs: OUTPUTS/EXPERIMENT/INDEX */
     const char *output;         /* this attempt's own folder */
+    const char *report;         /* where its report goes; NULL: to output */
     const char *checkpoint;     /* or NULL */
     const char *recipe_folder;
+    /* The folder of volume NAME is BEFORE NAME AFTER. */
+    const char *volume_before; /* NULL: "volumes/" */
+    const char *volume_after;  /* NULL: "" */
+    const char *volume_folder; /* the workflow's in a volume of outputs; NULL: its id */
     plan_given_fn given; /* asked about tasks of a search. NULL, or where it says false: the values
                             are an example, drawn from the space, of trial task / gang, rung 0 */
     void *given_owner;
@@ -37,6 +42,10 @@ struct plan_context {
 /* Between the lines of a command list, in one shell: the first that fails ends it with its status.
  */
 #define PLAN_LINE_GUARD "\ncase $? in 0) ;; *) exit ;; esac\n"
+
+/* Outputs that live in a volume: what a task that reads them calls it, before the name of their
+ * experiment. In it they are FOLDER/EXPERIMENT/INDEX. */
+#define PLAN_OUTPUT_OF "output-of."
 
 /* Where `drover report` writes, in the output folder; read like any metrics.jsonl. */
 #define PLAN_REPORT_FILE "metrics.jsonl"
@@ -48,6 +57,7 @@ struct plan_task {
                    DROVER_EXPERIMENT, DROVER_INDEX, DROVER_OUTPUT, DROVER_CHECKPOINT where set; of a
                    search DROVER_TRIAL, DROVER_RUNG and perhaps DROVER_BUDGET; with search: or
                    metrics: DROVER_REPORT, the file metrics.jsonl in the output folder; then
+                   DROVER_VOLUME_NAME for each volume; then
                    env: (which cannot name DROVER_*). PATH, HOME, LANG, inherited variables and
                    secrets are the node's. */
     size_t env_count;

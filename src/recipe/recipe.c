@@ -17,8 +17,8 @@ struct owned_recipe {
     uint32_t *order;
 };
 
-const char *const build_top_keys[] = {"experiments", "seed",    "name", "env",
-                                      "priority",    "webhook", NULL};
+const char *const build_top_keys[] = {"experiments", "seed",    "name",    "env",
+                                      "priority",    "webhook", "volumes", NULL};
 
 static bool is_experiment_name(const char *text)
 {
@@ -203,6 +203,7 @@ static void read_experiment(struct build *build, size_t index)
     if (experiment->space) {
         build_require(build, experiment, node);
     }
+    build_experiment_volumes(build, experiment, node);
     build_templates(build, experiment, node);
 }
 
@@ -338,6 +339,7 @@ static void read_root(struct build *build, struct owned_recipe *owned, const str
         return;
     }
     read_shared_env(build, yaml_get(root, "env"));
+    build_volumes(build, yaml_get(root, "volumes"), &build->shared_volumes);
     owned->order = arena_alloc(build->arena, build->experiment_count * sizeof(uint32_t));
     read_graph(build, owned->order);
     for (size_t i = 0; i < build->experiment_count; i++) {

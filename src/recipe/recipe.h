@@ -7,6 +7,7 @@
 #define RECIPE_RECIPE_H
 
 #include "base/err.h"
+#include "base/str.h"
 #include "recipe/diag.h"
 #include "recipe/search_spec.h"
 #include "recipe/space.h"
@@ -25,6 +26,7 @@ enum {
     RECIPE_LABEL_MAX = 64, /* bytes of a label */
     RECIPE_PRIORITY_MAX = 100,
     RECIPE_WEBHOOKS_MAX = 16,
+    RECIPE_VOLUMES_MAX = 64, /* of an experiment */
 };
 
 /* What a template may name besides parameters; see struct experiment for their slots. */
@@ -61,6 +63,26 @@ struct env_entry {
     int line;
     int column;
 };
+
+/* A folder of data that tasks see: NAME: PLACE[@SNAPSHOT] below volumes:. */
+struct recipe_volume {
+    const char *name;     /* [A-Za-z_][A-Za-z0-9_-]*, at most RECIPE_NAME_MAX */
+    const char *text;     /* as written */
+    const char *store;    /* file:///... or s3://..., or NULL: */
+    const char *listed;   /* its name in the list of whoever submits the recipe */
+    const char *snapshot; /* or NULL: the volume itself, which can be written to */
+    int line;
+    int column;
+};
+
+struct recipe_volumes {
+    struct recipe_volume *items;
+    size_t count;
+};
+
+/* In the volumes of these names, where there are some, checkpoints and outputs live. */
+#define RECIPE_CHECKPOINT_VOLUME "checkpoint"
+#define RECIPE_OUTPUT_VOLUME "output"
 
 /* A form of log lines that hold metrics, as written; for src/metrics to compile. */
 struct metric_pattern {
@@ -104,9 +126,12 @@ struct experiment {
     size_t output_count;
 
     /* Slots of every template above: the space's parameters, then RECIPE_BUILTIN_COUNT built-ins,
-     * then one for each experiment whose {{x.output}} is used somewhere. */
+     * then one for each volume, then one for each experiment whose {{x.output}} is used somewhere.
+     */
     const uint32_t *output_refs;
     size_t output_ref_count;
+
+    struct recipe_volumes volumes; /* those at the top included, but for names that are its own */
 
     uint32_t *depends_on; /* experiment numbers, ascending, no repeats */
     size_t depends_count;
@@ -151,6 +176,12 @@ struct recipe {
 struct recipe *recipe_parse(const char *file, const char *text, size_t size,
                             const char *const *sets, size_t set_count, struct diag_list *diags);
 void recipe_destroy(struct recipe *recipe);
+
+/* NULL: there is none of that name. */
+const struct recipe_volume *recipe_find_volume(const struct recipe_volumes *volumes,
+                                               const char *name);
+/* Appends DROVER_VOLUME_NAME: capital letters, and _ for what a variable cannot hold. */
+void recipe_volume_variable(const char *name, struct str *out);
 
 /* The order in which experiments may run: a topological order, stable in the order written. */
 const uint32_t *recipe_order(const struct recipe *recipe);

@@ -14,10 +14,11 @@ struct build {
     struct diag_list *diags;
     struct experiment *experiments;
     size_t experiment_count;
-    const struct ynode *const *nodes; /* of each experiment */
-    const char *const *names;         /* of each experiment, in the order written */
-    const uint32_t *by_name;          /* experiment numbers, sorted by name */
-    const struct ynode *shared_env;   /* env: at the top, or NULL */
+    const struct ynode *const *nodes;     /* of each experiment */
+    const char *const *names;             /* of each experiment, in the order written */
+    const uint32_t *by_name;              /* experiment numbers, sorted by name */
+    const struct ynode *shared_env;       /* env: at the top, or NULL */
+    struct recipe_volumes shared_volumes; /* volumes: at the top */
     struct dag dag;
     uint64_t *closure; /* NULL while unknown or when there is a cycle */
 };
@@ -61,6 +62,12 @@ void build_hardware(struct build *build, struct experiment *experiment, const st
 
 /* webhook: at the top, which may be missing: recipe_webhook.c */
 void build_webhooks(struct build *build, struct recipe *recipe, const struct ynode *node);
+
+/* volumes: recipe_volumes.c. A node that is missing (NULL) leaves *out alone. */
+void build_volumes(struct build *build, const struct ynode *node, struct recipe_volumes *out);
+/* Of an experiment, those at the top included; before build_templates. */
+void build_experiment_volumes(struct build *build, struct experiment *experiment,
+                              const struct ynode *node);
 
 /* search:, before build_space; require:, after it; metrics:. recipe_search.c */
 void build_search(struct build *build, struct experiment *experiment, const struct ynode *node);

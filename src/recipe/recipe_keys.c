@@ -118,7 +118,7 @@ static void read_log_limit(struct build *build, struct experiment *experiment,
 }
 
 /* Those without a function need to know of other keys or experiments: recipe_space.c,
- * recipe_search.c, recipe_templates.c and recipe.c read them. */
+ * recipe_search.c, recipe_templates.c, recipe_volumes.c and recipe.c read them. */
 const struct build_key build_experiment_keys[] = {
     {"framework", read_framework},
     {"image", read_image},
@@ -149,6 +149,7 @@ const struct build_key build_experiment_keys[] = {
     {"crash_limit", read_crash_limit},
     {"checkpoint", read_checkpoint},
     {"log_limit", read_log_limit},
+    {"volumes", NULL},
     {NULL, NULL},
 };
 

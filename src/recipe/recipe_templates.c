@@ -7,6 +7,8 @@
 /* Linux takes no longer argument, and the shell gets its script as one. */
 enum { SCRIPT_MAX = 128 * 1024 - 1 };
 
+#define VOLUMES_DOT "volumes."
+
 const char *const build_builtin_names[RECIPE_BUILTIN_COUNT] = {
     [RECIPE_TASK] = "task",
     [RECIPE_INDEX] = "index",
@@ -60,7 +62,8 @@ static int slot_of_ref(struct names *names, uint32_t experiment)
     if (at == names->ref_count) {
         names->refs[names->ref_count++] = experiment;
     }
-    return (int)(space_param_count(names->experiment->space) + RECIPE_BUILTIN_COUNT + at);
+    return (int)(space_param_count(names->experiment->space) + RECIPE_BUILTIN_COUNT +
+                 names->experiment->volumes.count + at);
 }
 
 static bool may_read_outputs_of(const struct names *names, uint32_t other)
@@ -103,9 +106,39 @@ static int resolve_output(struct names *names, const char *name)
     return slot_of_ref(names, (uint32_t)other);
 }
 
+/* "volumes.NAME": its slot; -1 if not of that form, or there is no such volume. */
+static int resolve_volume(const struct names *names, const char *name)
+{
+    const struct recipe_volumes *volumes = &names->experiment->volumes;
+    if (strncmp(name, VOLUMES_DOT, sizeof VOLUMES_DOT - 1) != 0) {
+        return -1;
+    }
+    const struct recipe_volume *volume = recipe_find_volume(volumes, name + sizeof VOLUMES_DOT - 1);
+    return volume ? (int)(space_param_count(names->experiment->space) + RECIPE_BUILTIN_COUNT +
+                          (size_t)(volume - volumes->items))
+                  : -1;
+}
+
+static const char *hint_for_volume(struct names *names, const char *name)
+{
+    const struct recipe_volumes *volumes = &names->experiment->volumes;
+    const char *words[RECIPE_VOLUMES_MAX];
+    size_t count = 0;
+    for (; count < volumes->count && count < RECIPE_VOLUMES_MAX; count++) {
+        words[count] = volumes->items[count].name;
+    }
+    const char *near = build_hint(names->build, name, words, count);
+    AUTO_STR struct str word = {0};
+    str_addf(&word, VOLUMES_DOT "%s", near ? near : "");
+    return near ? arena_strdup(names->build->arena, str_text(&word)) : NULL;
+}
+
 static const char *hint_for(struct names *names, const char *name)
 {
     struct build *build = names->build;
+    if (strncmp(name, VOLUMES_DOT, sizeof VOLUMES_DOT - 1) == 0) {
+        return hint_for_volume(names, name + sizeof VOLUMES_DOT - 1);
+    }
     const char *near = build_hint(build, name, names->words, names->count);
     if (near) {
         return near;
@@ -128,7 +161,8 @@ static int resolve(void *context, const char *name, const char **suggestion)
     struct name *found =
         bsearch(&wanted, names->sorted, names->count, sizeof *names->sorted, compare_names);
     if (!found) {
-        int slot = resolve_output(names, name);
+        int slot = resolve_volume(names, name);
+        slot = slot < 0 ? resolve_output(names, name) : slot;
         if (slot < 0) {
             *suggestion = hint_for(names, name);
         }

@@ -28,6 +28,8 @@ enum {
     WIRE_LABEL_BYTES_MAX = 64,             /* printable ASCII, no spaces */
     WIRE_LOG_BYTES_MAX = 64 << 10,         /* Ended.log */
     WIRE_REASON_BYTES_MAX = 1000,          /* Bye.reason, Notice.reason, a note of Hello */
+    WIRE_VOLUMES_MAX = 1100,               /* of a run: its own, and outputs of experiments */
+    WIRE_STORE_BYTES_MAX = 2000,           /* an address in Volume */
 };
 
 /* These in Run.argv, env, workdir and outputs stand for folders that only the node knows. Between
@@ -38,6 +40,8 @@ enum {
 #define WIRE_TOKEN_CHECKPOINT WIRE_TOKEN_BYTE "CHECKPOINT"
 #define WIRE_TOKEN_CODE WIRE_TOKEN_BYTE "CODE"
 #define WIRE_TOKEN_OUTPUTS WIRE_TOKEN_BYTE "OUTPUTS"
+#define WIRE_TOKEN_LOCAL WIRE_TOKEN_BYTE "LOCAL"
+#define WIRE_TOKEN_VOLUME WIRE_TOKEN_BYTE "VOLUME." /* then its name */
 
 /* Queues the message. ERR_RANGE: larger than WIRE_MESSAGE_BYTES_MAX (send it in parts).
  * ERR_AGAIN: the peer's queue is full. ERR_CANCELLED: the context was terminated. ERR_IO: else. */

@@ -89,6 +89,57 @@ static bool path_is_sane(const ProtobufCBinaryData *path)
 
 /* --- to a node -------------------------------------------------------------------------------- */
 
+/* One word of a command line that is no option. */
+static bool word_is_safe(const char *text)
+{
+    return strlen(text) <= WIRE_STORE_BYTES_MAX && text[0] != '-' && !strchr(text, ' ') &&
+           wire_text_is_clean(text, WIRE_STORE_BYTES_MAX);
+}
+
+static bool volume_is_safe(const Drover__Volume *volume)
+{
+    const char *addressing = volume->addressing;
+    bool is_store =
+        strncmp(volume->store, "file:///", 8) == 0 || strncmp(volume->store, "s3://", 5) == 0;
+    return name_is_safe(volume->name) && is_store && word_is_safe(volume->store) &&
+           (volume->snapshot[0] == '\0' || name_is_safe(volume->snapshot)) &&
+           word_is_safe(volume->snapshot) && word_is_safe(volume->endpoint) &&
+           word_is_safe(volume->region) &&
+           (addressing[0] == '\0' || strcmp(addressing, "path") == 0 ||
+            strcmp(addressing, "virtual") == 0);
+}
+
+/* "", or one of the run's that can be written to. */
+static bool is_written_to(const Drover__Run *run, const char *name)
+{
+    bool is_found = name[0] == '\0';
+    for (size_t i = 0; i < run->n_volumes && !is_found; i++) {
+        const Drover__Volume *volume = run->volumes[i];
+        is_found = strcmp(volume->name, name) == 0 && volume->snapshot[0] == '\0';
+    }
+    return is_found;
+}
+
+static enum err_code check_volumes(const Drover__Run *run, struct err *err)
+{
+    if (run->n_volumes > WIRE_VOLUMES_MAX) {
+        return err_set(err, ERR_INVALID, "run: more than %d volumes", (int)WIRE_VOLUMES_MAX);
+    }
+    for (size_t i = 0; i < run->n_volumes; i++) {
+        if (!volume_is_safe(run->volumes[i])) {
+            return err_set(err, ERR_INVALID, "run: a volume that cannot be mounted");
+        }
+    }
+    bool needs_folder = run->checkpoint_volume[0] != '\0' || run->output_volume[0] != '\0';
+    if ((needs_folder || run->volume_folder[0] != '\0') && !name_is_safe(run->volume_folder)) {
+        return err_set(err, ERR_INVALID, "run: no name for a folder in its volumes");
+    }
+    if (!is_written_to(run, run->checkpoint_volume) || !is_written_to(run, run->output_volume)) {
+        return err_set(err, ERR_INVALID, "run: no volume for the checkpoint or the output");
+    }
+    return ERR_OK;
+}
+
 static enum err_code check_run_names(const Drover__Run *run, struct err *err)
 {
     if (!name_is_safe(run->experiment_name)) {
@@ -134,7 +185,8 @@ static enum err_code check_run(const Drover__Run *run, struct err *err)
         run->memory_bytes > INT64_MAX || run->log_limit_bytes > INT64_MAX) {
         return err_set(err, ERR_INVALID, "run: a need out of range");
     }
-    return check_run_names(run, err);
+    enum err_code code = check_volumes(run, err);
+    return code == ERR_OK ? check_run_names(run, err) : code;
 }
 
 static enum err_code check_welcome(const Drover__Welcome *welcome, struct err *err)

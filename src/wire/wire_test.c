@@ -485,9 +485,59 @@ static void test_spoilt_bytes_never_crash(void **state)
     }
 }
 
+static void test_volumes_are_words_that_no_command_line_takes_amiss(void **state)
+{
+    (void)state;
+    static char texts[][40] = {"data",  "s3://b/p", "v1",         "http://h", "eu",    "path",
+                               "../up", "ftp://b",  "-o",         "a b",      "s3:\n", "odd",
+                               "",      ".x",       "checkpoint", "file:///x"};
+    struct sample sample;
+    Drover__Volume volume = DROVER__VOLUME__INIT;
+    Drover__Volume *volumes[] = {&volume};
+    volume.name = texts[0];
+    volume.store = texts[1];
+    volume.snapshot = texts[2];
+    volume.endpoint = texts[3];
+    volume.region = texts[4];
+    volume.addressing = texts[5];
+    sample_init(&sample);
+    sample.run.n_volumes = 1;
+    sample.run.volumes = volumes;
+    assert_int_equal(reparse(&sample.message), ERR_OK);
+    const struct {
+        char **field;
+        char *bad;
+    } cases[] = {
+        {&volume.name, texts[6]},        {&volume.name, texts[12]},
+        {&volume.store, texts[7]},       {&volume.store, texts[10]},
+        {&volume.store, texts[12]},      {&volume.snapshot, texts[8]},
+        {&volume.snapshot, texts[13]},   {&volume.snapshot, texts[6]},
+        {&volume.endpoint, texts[8]},    {&volume.region, texts[9]},
+        {&volume.addressing, texts[11]},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *before = *cases[i].field;
+        *cases[i].field = cases[i].bad;
+        assert_int_equal(reparse(&sample.message), ERR_INVALID);
+        *cases[i].field = before;
+    }
+    sample.run.checkpoint_volume = texts[14];
+    sample.run.volume_folder = texts[0];
+    assert_int_equal(reparse(&sample.message), ERR_INVALID); /* there is none of that name */
+    volume.name = texts[14];
+    assert_int_equal(reparse(&sample.message), ERR_INVALID); /* and a snapshot will not do */
+    volume.snapshot = texts[12];
+    assert_int_equal(reparse(&sample.message), ERR_OK);
+    sample.run.volume_folder = texts[6];
+    assert_int_equal(reparse(&sample.message), ERR_INVALID);
+    sample.run.volume_folder = texts[12];
+    assert_int_equal(reparse(&sample.message), ERR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_volumes_are_words_that_no_command_line_takes_amiss),
         cmocka_unit_test(test_a_message_arrives_as_it_was_sent),
         cmocka_unit_test(test_what_is_no_message_is_refused_and_dropped),
         cmocka_unit_test(test_a_message_too_large_is_neither_sent_nor_accepted),
