@@ -157,6 +157,15 @@ MUST_USE enum err_code volume_gc(struct volume *volume, bool dry_run,
 /* Merges all runs (fsck, tests). */
 MUST_USE enum err_code volume_merge(struct volume *volume, struct err *err);
 
+/* Packs that others upload for themselves: those of each of these writers from number `floor` on may
+ * be referred to by what is still to come, so gc lets them be. Replaces the list there was. */
+struct volume_writer {
+    uint32_t writer, term;
+    uint64_t floor;
+};
+void volume_set_writers(struct volume *volume, const struct volume_writer *writers, size_t count);
+uint32_t volume_term(const struct volume *volume); /* OWNER: of this ownership */
+
 struct volume_stats {
     uint64_t commits, checkpoints, merges, packs, packs_rewritten;
     uint64_t inline_bytes, pack_bytes;

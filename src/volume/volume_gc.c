@@ -33,6 +33,7 @@ struct volume_gc {
     uint64_t asked_at; /* progress, when a block was last missing */
     bool missing_block;
     struct gc_facts facts;
+    struct volume_writer *writers;
     struct volume_snap *snaps; /* a copy: head may change meanwhile */
     char **pins;
     size_t pin_count, pin_cap;
@@ -66,6 +67,7 @@ void volume_gc_destroy(struct volume_gc *gc)
     free(gc->snaps);
     free(gc->after);
     gc_facts_release(&gc->facts);
+    free(gc->writers);
     free(gc);
 }
 
@@ -82,6 +84,7 @@ bool volume_gc_begin(struct volume *volume, bool dry_run, uint64_t born_max)
     struct volume_gc *gc = mem_alloc(sizeof *gc);
     gc->dry_run = dry_run;
     gc->snaps = mem_dup(head->snaps, head->snap_count * sizeof head->snaps[0]);
+    gc->writers = mem_dup(volume->writers, volume->writer_count * sizeof volume->writers[0]);
     gc->facts = (struct gc_facts){
         .term = head->term,
         .fence = volume->fence,
@@ -90,6 +93,8 @@ bool volume_gc_begin(struct volume *volume, bool dry_run, uint64_t born_max)
         .view_seq = volume->head.stored.seq,
         .run_floor = volume->next_run,
         .snaps = gc->snaps,
+        .writers = gc->writers,
+        .writer_count = volume->writer_count,
         .snap_count = head->snap_count,
     };
     gc_facts_hold(&gc->facts, &volume->head.stored, false);
