@@ -154,6 +154,11 @@ struct volume_gc_report {
 };
 MUST_USE enum err_code volume_gc(struct volume *volume, bool dry_run,
                                  struct volume_gc_report *report, struct err *err);
+/* One of these in words, as whoever talks to an owner asks for it: "snapshot NAME",
+ * "snapshot-delete NAME", "gc", "gc-dry-run", "compact", "checkpoint", "sync". What there is to say
+ * is added to `said`. ERR_UNSUPPORTED: no such order. Blocking. */
+MUST_USE enum err_code volume_order(struct volume *volume, const char *order, struct str *said,
+                                    struct err *err);
 /* Merges all runs (fsck, tests). */
 MUST_USE enum err_code volume_merge(struct volume *volume, struct err *err);
 
