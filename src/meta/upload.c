@@ -183,6 +183,15 @@ bool upload_is_stored(struct upload *upload, const struct container *container, 
     return pack && pack->is_stored;
 }
 
+bool upload_is_idle(const struct upload *upload)
+{
+    const struct upload_pack *pack = upload->packs;
+    while (pack && !pack->is_in_flight) {
+        pack = pack->next;
+    }
+    return pack == NULL;
+}
+
 bool upload_is_congested(const struct upload *upload)
 {
     return upload->bytes + (upload->packer ? packer_size(upload->packer) : 0) >= IN_FLIGHT_BYTES;

@@ -20,7 +20,7 @@
 struct upload;
 
 struct upload *upload_create(struct object_store *store, const struct volume_format *format);
-/* After the store was closed: nothing is in flight any more. NULL does nothing. */
+/* Nothing is in flight any more. NULL does nothing. */
 void upload_destroy(struct upload *upload);
 /* Whose packs they are. Packs of another writer are forgotten as far as they are stored. */
 void upload_set_writer(struct upload *upload, uint32_t writer, uint32_t term);
@@ -33,6 +33,7 @@ const void *upload_young(const struct upload *upload, const struct extent *exten
  * or of another writer: *is_lost. */
 bool upload_is_stored(struct upload *upload, const struct container *container, uint64_t *size,
                       bool *is_lost);
+bool upload_is_idle(const struct upload *upload); /* nothing is in flight */
 bool upload_is_congested(const struct upload *upload);
 uint64_t upload_progress(const struct upload *upload);
 uint64_t upload_next(const struct upload *upload); /* the number the next pack will have */

@@ -1,7 +1,7 @@
 /* Listing folders. The kernel continues a listing by a number; the engine by a name. What name a
  * number stands for is remembered for the latest listings; a number that was forgotten is found
  * again by counting from the beginning. */
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include "base/mem.h"
 
@@ -74,7 +74,7 @@ static bool on_entry(void *context, const struct engine_entry *item)
     if (listing->plus) {
         struct engine_attr attr = *item->attr;
         file_show(listing->mount, &attr);
-        entry_of(&attr, &entry);
+        entry_of(listing->mount, &attr, &entry);
     }
     if (!add(listing, item->name, &entry)) {
         return false;
@@ -131,10 +131,11 @@ static bool try_read(struct mount *mount, struct request *request)
     while (!listing.is_full) {
         char after[ENGINE_NAME_MAX + 1];
         memcpy(after, listing.last, sizeof after);
-        struct engine_listing ask = {
+        struct back_listing ask = {.each = on_entry, .context = &listing, .room = listing.room};
+        ask.ask = (struct engine_listing){
             .folder = request->inode, .after = after[0] ? after : NULL, .plus = listing.plus};
         uint64_t before = listing.cookie;
-        code = engine_list(mount->engine, &ask, on_entry, &listing, &posix, &err);
+        code = back_list(mount, request, &ask, &posix, &err);
         if (code != ERR_AGAIN || listing.cookie == before) {
             break;
         }
@@ -178,8 +179,12 @@ static void on_readdirplus(fuse_req_t req, fuse_ino_t inode, size_t size, off_t 
  * them, and may keep what it has read of them. */
 static void on_opendir(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi)
 {
+    const struct mount *mount = fuse_req_userdata(req);
     (void)inode;
-    (void)fi;
+    if (mount->dealer) { /* others change folders too: nothing is kept */
+        fuse_reply_open(req, fi);
+        return;
+    }
     fuse_reply_err(req, ENOSYS);
 }
 

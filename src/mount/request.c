@@ -1,15 +1,13 @@
 #include "mount/request.h"
 
 #include "base/mem.h"
+#include "mount/back.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/* All changes come through this mount, so the kernel may believe what it knows. */
-const double MOUNT_TIMEOUT_S = 86400;
 
 int64_t mount_now_ns(void)
 {
@@ -38,8 +36,9 @@ static void park(struct mount *mount, const struct request *request)
     mount->counts.parked++;
 }
 
-static void free_parked(struct request *request)
+static void free_parked(struct mount *mount, struct request *request)
 {
+    memo_release(mount, request);
     free((char *)request->name);
     free((char *)request->new_name);
     free((void *)request->data);
@@ -51,6 +50,8 @@ void request_begin(struct mount *mount, struct request *request)
     mount->counts.requests++;
     if (!request->attempt(mount, request)) {
         park(mount, request);
+    } else if (request->memo.count > 0) {
+        memo_release(mount, request);
     }
 }
 
@@ -65,7 +66,7 @@ void request_retry(struct mount *mount)
         list = request->next;
         request->next = NULL;
         if (request->attempt(mount, request)) {
-            free_parked(request);
+            free_parked(mount, request);
         } else {
             *mount->parked_end = request;
             mount->parked_end = &request->next;
@@ -79,7 +80,7 @@ void request_fail_all(struct mount *mount)
         struct request *request = mount->parked;
         mount->parked = request->next;
         fuse_reply_err(request->req, EIO);
-        free_parked(request);
+        free_parked(mount, request);
     }
     mount->parked_end = &mount->parked;
 }
@@ -89,9 +90,9 @@ bool request_settle(struct mount *mount, struct request *request, enum err_code 
 {
     struct err trouble;
     if (code == ERR_AGAIN) {
-        enum err_code state = volume_trouble(mount->volume, &trouble);
+        enum err_code state = back_trouble(mount, &trouble);
         if (state == ERR_OK || state == ERR_AGAIN) {
-            volume_want(mount->volume);
+            back_want(mount);
             return false;
         }
         code = state;
