@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void server_tell(struct meta_server *server, const char *format, ...)
+void meta_tell(struct meta_server *server, const char *format, ...)
 {
     char line[512];
     va_list arguments;

@@ -96,7 +96,7 @@ struct reply { /* an answer that is being made */
 };
 
 /* server.c */
-void server_tell(struct meta_server *server, const char *format, ...) PRINTF_LIKE(2, 3);
+void meta_tell(struct meta_server *server, const char *format, ...) PRINTF_LIKE(2, 3);
 void server_send(struct meta_server *server, struct session *session, Drover__MetaAnswer *answer);
 /* Tries the session's asks that wait, in order. */
 void server_work(struct meta_server *server, struct session *session);

@@ -45,7 +45,7 @@ static void redo_first(struct meta_server *server, struct session *session)
     struct err err = {0};
     enum err_code code = volume_do(server->volume, redo, &again, &err);
     if (code != ERR_OK) {
-        server_tell(server, "mount %u: a change could not be made again: %s", session->writer,
+        meta_tell(server, "mount %u: a change could not be made again: %s", session->writer,
                     err.text);
     }
     /* The mount only has to know when it is stored. */
@@ -86,7 +86,7 @@ void server_recover(struct meta_server *server, int64_t now_ms)
             session_lapse(server, late, now_ms);
         }
     }
-    server_tell(server, "%s; %zu change%s made again",
+    meta_tell(server, "%s; %zu change%s made again",
                 in_time ? "every mount is back" : "going on without those that did not come back",
                 count, count == 1 ? "" : "s");
 }

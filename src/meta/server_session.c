@@ -116,7 +116,7 @@ enum err_code sessions_restore(struct meta_server *server, int64_t now_ms, struc
         server->recovering = true;
         server->recover_until_ms = now_ms + server->lease_ms + RECOVER_EXTRA_MS;
         engine_skip_inodes(server->engine, SKIPPED_INODES);
-        server_tell(server, "waiting for %zu mount%s to come back", server->session_count,
+        meta_tell(server, "waiting for %zu mount%s to come back", server->session_count,
                     server->session_count == 1 ? "" : "s");
     }
     server_set_writers(server);
@@ -191,7 +191,7 @@ static void take_holdings(struct meta_server *server, struct session *session,
     for (size_t i = 0; i < hello->n_lock; i++) {
         int posix = 0;
         if (lock_take(server, session, hello->lock[i], false, &posix, NULL) != ERR_OK) {
-            server_tell(server, "a lock that a mount held was taken by another meanwhile");
+            meta_tell(server, "a lock that a mount held was taken by another meanwhile");
         }
     }
 }
@@ -204,7 +204,7 @@ static struct session *begin(struct meta_server *server, const Drover__MetaHello
     session->is_ready = true;
     session_store(server, session);
     session->welcome_seq = volume_commit(server->volume);
-    server_tell(server, "mount %u: %.200s", session->writer, hello->who);
+    meta_tell(server, "mount %u: %.200s", session->writer, hello->who);
     return session;
 }
 
@@ -282,7 +282,7 @@ static void drop_waiting_locks(struct session *session)
 
 void session_lapse(struct meta_server *server, struct session *session, int64_t now_ms)
 {
-    server_tell(server, "mount %u has not been heard of for %lld s: its files and locks are let go",
+    meta_tell(server, "mount %u has not been heard of for %lld s: its files and locks are let go",
                 session->writer, (long long)(server->lease_ms / 1000));
     session->is_lapsed = true;
     session->lapsed_ms = now_ms;
