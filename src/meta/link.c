@@ -116,7 +116,9 @@ static void fill(const struct meta_link *link, Drover__MetaAsk *ask, uint64_t af
 {
     ask->have = have_of(link);
     ask->after = after;
-    ask->ready = link->state == LINK_JOINED && all_said_again(link);
+    /* Only with what it comes after: if that was lost on the way, it does not count. */
+    ask->ready = link->state == LINK_JOINED && all_said_again(link) &&
+                 (after != 0 || link->again_count == 0);
 }
 
 static bool send_call(struct meta_link *link, struct meta_call *call, uint64_t after)
@@ -142,47 +144,48 @@ static void say_alive(struct meta_link *link, uint64_t after)
     (void)send_ask(link, &ask);
 }
 
-/* Everything that was not sent over this connection, in order: what is said again comes first, and
- * its numbers are lower. */
+/* The next that is to be answered: of what is said again and of what waits, by number. */
+static struct meta_call *pending_next(struct meta_call **again, struct meta_call **waiting)
+{
+    while (*again && !(*again)->is_again) {
+        *again = TAILQ_NEXT(*again, link);
+    }
+    bool takes_again = *again && (!*waiting || (*again)->number < (*waiting)->number);
+    struct meta_call **from = takes_again ? again : waiting;
+    struct meta_call *call = *from;
+    *from = call ? TAILQ_NEXT(call, link) : NULL;
+    return call;
+}
+
+/* Everything that was not sent over this connection, in order. */
 static void send_unsent(struct meta_link *link)
 {
     uint64_t after = 0;
+    size_t left = link->again_count;
     bool goes_on = link->state == LINK_JOINED && link->has_unsent;
-    bool any_again = false;
+    struct meta_call *again = TAILQ_FIRST(&link->kept);
+    struct meta_call *waiting = TAILQ_FIRST(&link->waiting);
     struct meta_call *call;
-    if (!goes_on) {
-        return;
-    }
-    TAILQ_FOREACH(call, &link->kept, link)
-    {
-        if (call->is_again && goes_on) {
-            any_again = any_again || !call->is_sent;
-            goes_on = call->is_sent || send_call(link, call, after);
-            after = call->number;
+    while (goes_on && (call = pending_next(&again, &waiting)) != NULL) {
+        bool is_news = !call->is_sent;
+        goes_on = call->is_sent || send_call(link, call, after);
+        after = call->number;
+        left -= call->is_again;
+        if (goes_on && is_news && call->is_again && left == 0) {
+            say_alive(link, after); /* all that was answered has been said again */
         }
     }
-    if (any_again && goes_on) {
-        say_alive(link, 0);
-    }
-    TAILQ_FOREACH(call, &link->waiting, link)
-    {
-        goes_on = goes_on && (call->is_sent || send_call(link, call, after));
-        after = call->number;
-    }
-    link->has_unsent = !goes_on;
+    link->has_unsent = link->has_unsent && !goes_on;
 }
 
 static uint64_t last_pending(const struct meta_link *link)
 {
     const struct meta_call *call = TAILQ_LAST(&link->waiting, call_list);
-    if (call) {
-        return call->number;
-    }
-    uint64_t number = 0;
+    uint64_t number = call ? call->number : 0;
     if (link->again_count > 0) {
         TAILQ_FOREACH(call, &link->kept, link)
         {
-            number = call->is_again ? call->number : number;
+            number = call->is_again && call->number > number ? call->number : number;
         }
     }
     return number;
@@ -297,6 +300,28 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message)
     call_free_unused(call);
 }
 
+/* What was asked before that sign of life has been answered, but for `parked`. If more is waiting
+ * here, answers were lost, and all is asked again. */
+static void hear_echo(struct meta_link *link, Drover__MetaAnswer *message)
+{
+    const struct meta_call *call;
+    size_t count = 0;
+    TAILQ_FOREACH(call, &link->waiting, link)
+    {
+        count += call->number <= message->heard;
+    }
+    if (link->again_count > 0) {
+        TAILQ_FOREACH(call, &link->kept, link)
+        {
+            count += call->is_again && call->number <= message->heard;
+        }
+    }
+    if (link->state == LINK_JOINED && count > message->parked) {
+        greet(link);
+    }
+    meta_free_answer(message);
+}
+
 void meta_link_take(struct meta_link *link, const void *bytes, size_t size, int64_t now_ms)
 {
     Drover__MetaAnswer *message = NULL;
@@ -327,7 +352,7 @@ void meta_link_take(struct meta_link *link, const void *bytes, size_t size, int6
         if (message->number > 0) {
             hear_answer(link, message);
         } else {
-            meta_free_answer(message);
+            hear_echo(link, message);
         }
     }
     kept_forget_stored(link);

@@ -69,8 +69,8 @@ static bool is_kept(const struct ask *ask)
            verb == DROVER__META_VERB__META_VERB_ORDER;
 }
 
-static void answer_ask(struct meta_server *server, struct ask *ask, struct reply *reply,
-                       enum err_code code, const struct err *err)
+void server_answer(struct meta_server *server, struct ask *ask, struct reply *reply,
+                   enum err_code code, const struct err *err)
 {
     struct session *session = ask->session;
     struct str bytes = {0};
@@ -127,7 +127,7 @@ static bool attempt(struct meta_server *server, struct ask *ask)
         }
         code = trouble;
     }
-    answer_ask(server, ask, &reply, code, &err);
+    server_answer(server, ask, &reply, code, &err);
     arena_release(&reply.arena);
     str_release(&reply.bytes);
     return true;
@@ -216,6 +216,17 @@ static void say_who(struct meta_server *server, const struct door_sender *to)
     server_send(server, &stranger, &answer);
 }
 
+/* The echo of a sign of life; it lets the mount see whether answers were lost on the way. */
+static void echo(struct meta_server *server, struct session *session, uint64_t after)
+{
+    Drover__MetaAnswer alive = DROVER__META_ANSWER__INIT;
+    alive.heard = after;
+    for (const struct ask *ask = session->parked; ask != NULL; ask = ask->next) {
+        alive.parked += ask->number <= after;
+    }
+    server_send(server, session, &alive);
+}
+
 void meta_server_take(struct meta_server *server, const struct door_sender *from, const void *bytes,
                       size_t size, int64_t now_ms)
 {
@@ -243,16 +254,16 @@ void meta_server_take(struct meta_server *server, const struct door_sender *from
         server->writers_changed = true;
     }
     free_answers(session, message->have);
-    session->is_ready = session->is_ready || message->ready;
+    bool is_whole = message->after <= session->top; /* nothing was lost on the way */
+    session->is_ready = session->is_ready || (message->ready && is_whole);
     if (message->bye) {
         session_end(server, session);
-    } else if (message->after > session->top) {
-        say_who(server, from); /* something was lost on the way: it will all be said again */
+    } else if (!is_whole) {
+        say_who(server, from); /* it will all be said again */
     } else if (message->number > 0) {
         take_op(server, session, message);
     } else {
-        Drover__MetaAnswer alive = DROVER__META_ANSWER__INIT; /* the heartbeat's echo */
-        server_send(server, session, &alive);
+        echo(server, session, message->after);
     }
     meta_free_ask(message);
 }

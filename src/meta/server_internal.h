@@ -98,6 +98,9 @@ struct reply { /* an answer that is being made */
 /* server.c */
 void meta_tell(struct meta_server *server, const char *format, ...) PRINTF_LIKE(2, 3);
 void server_send(struct meta_server *server, struct session *session, Drover__MetaAnswer *answer);
+/* Sends the answer, and keeps it where it must be the same the next time. */
+void server_answer(struct meta_server *server, struct ask *ask, struct reply *reply,
+                   enum err_code code, const struct err *err);
 /* Tries the session's asks that wait, in order. */
 void server_work(struct meta_server *server, struct session *session);
 uint64_t server_opens(const struct meta_server *server, uint64_t inode);

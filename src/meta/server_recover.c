@@ -12,15 +12,26 @@ static bool all_are_back(const struct meta_server *server)
     return true;
 }
 
-/* The session whose first ask was answered before all others'. NULL: none is left. */
+/* When the first of its changes that were answered before was; 0: there is none left. */
+static uint64_t stamp_ahead(const struct session *session)
+{
+    const struct ask *ask = session->parked;
+    while (ask && ask->stamp == 0) {
+        ask = ask->next;
+    }
+    return ask ? ask->stamp : 0;
+}
+
+/* The session whose turn it is. NULL: nothing is left to be done again. */
 static struct session *earliest(const struct meta_server *server)
 {
     struct session *found = NULL;
+    uint64_t first = 0;
     for (size_t i = 0; i < server->session_count; i++) {
-        struct session *session = server->sessions[i];
-        const struct ask *ask = session->parked;
-        if (ask && ask->stamp > 0 && (!found || ask->stamp < found->parked->stamp)) {
-            found = session;
+        uint64_t stamp = stamp_ahead(server->sessions[i]);
+        if (stamp > 0 && (!found || stamp < first)) {
+            found = server->sessions[i];
+            first = stamp;
         }
     }
     return found;
@@ -38,30 +49,29 @@ static enum err_code redo(void *context, struct err *err)
     return op_apply(redo->server, redo->ask, &redo->reply, err);
 }
 
+/* The session's first change. One that comes before others that were answered was made by the dead
+ * owner too, and only its answer was lost. */
 static void redo_first(struct meta_server *server, struct session *session)
 {
-    struct ask *ask = session->parked;
+    struct ask **at = &session->parked;
+    while (!meta_is_change((*at)->op->verb)) {
+        at = &(*at)->next;
+    }
+    struct ask *ask = *at;
     struct redo again = {server, ask, {.answer = DROVER__META_ANSWER__INIT}};
     struct err err = {0};
     enum err_code code = volume_do(server->volume, redo, &again, &err);
-    if (code != ERR_OK) {
+    if (code != ERR_OK && ask->stamp > 0) {
         meta_tell(server, "mount %u: a change could not be made again: %s", session->writer,
-                    err.text);
+                  err.text);
     }
-    /* The mount only has to know when it is stored. */
-    Drover__MetaAnswer *answer = &again.reply.answer;
-    answer->number = ask->number;
-    answer->code = (uint32_t)code;
-    answer->posix = (uint32_t)again.reply.posix;
-    answer->text = err.text;
-    answer->seq = volume_seq_next(server->volume);
-    server_send(server, session, answer);
+    server_answer(server, ask, &again.reply, code, &err);
     arena_release(&again.reply.arena);
     str_release(&again.reply.bytes);
-    session->parked = ask->next;
+    *at = ask->next;
     session->parked_count--;
-    if (session->parked == NULL) {
-        session->parked_end = &session->parked;
+    for (session->parked_end = &session->parked; *session->parked_end;) {
+        session->parked_end = &(*session->parked_end)->next;
     }
     ask_destroy(ask);
 }

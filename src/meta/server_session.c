@@ -93,6 +93,15 @@ static enum err_code read_services(void *context, struct err *err)
     return engine_services(services->server->engine, &services->items, &services->count, err);
 }
 
+/* Inodes that a dead owner made and did not store have numbers that mounts know. New ones get
+ * others, also if this owner dies before it has stored anything else. */
+static enum err_code skip_inodes(struct meta_server *server, struct err *err)
+{
+    engine_skip_inodes(server->engine, SKIPPED_INODES);
+    session_store(server, server->sessions[0]); /* something to commit */
+    return volume_sync(server->volume, err);
+}
+
 enum err_code sessions_restore(struct meta_server *server, int64_t now_ms, struct err *err)
 {
     struct services services = {.server = server};
@@ -115,7 +124,7 @@ enum err_code sessions_restore(struct meta_server *server, int64_t now_ms, struc
     if (code == ERR_OK && server->session_count > 0) {
         server->recovering = true;
         server->recover_until_ms = now_ms + server->lease_ms + RECOVER_EXTRA_MS;
-        engine_skip_inodes(server->engine, SKIPPED_INODES);
+        code = skip_inodes(server, err);
         meta_tell(server, "waiting for %zu mount%s to come back", server->session_count,
                     server->session_count == 1 ? "" : "s");
     }
