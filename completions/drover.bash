@@ -23,6 +23,9 @@ list     none     --state= --json
 status   run      --state= --json
 tasks    run      --state= --failed --experiment= --json
 logs     task     --state= --follow --attempt= --grep= --regex --experiment= --limit= --json
+trials   run      --state= --experiment= --json --csv --limit= --importance --metric= --plot --svg= --kind= --svg-dir=
+best     run      --state= --experiment= --json
+compare  run      --state= --experiment= --metric= --plot --svg= --json
 top      none     --state= --interval= --once --json
 sim      recipe   --nodes= --slots= --task-time= --mtbf= --boot-time= --lease= --cut-share= --net-loss= --fail-share= --price= --limit= --seed= --set= --json
 catalog  file
@@ -30,6 +33,10 @@ advise   file
 profile  file
 report   none
 analyse  file
+volume   volume   --store= --pack-size= --compress= --data --yes --endpoint= --region= --ca-file= --addressing= --profile= --json
+data     data     --recursive --long --dry-run --list --delete --endpoint= --region= --ca-file= --addressing= --profile= --json
+mount    volumes  --read-only --cache-dir= --cache-size= --allow-other --take-over --foreground --stats --endpoint= --region= --ca-file= --addressing= --profile= --json
+unmount  file
 version  none
 help     command
 '
@@ -45,10 +52,14 @@ _drover_recipes() {
 
 _drover_value() { # OPTION PREFIX
     case $1 in
-    --state | --work) compgen -d -S / -- "$2" ;;
+    --state | --work | --svg-dir) compgen -d -S / -- "$2" ;;
     --join) compgen -P @ -f -- "${2#@}" ;;
-    --notice-file) compgen -f -- "$2" ;;
+    --notice-file | --svg) compgen -f -- "$2" ;;
+    --kind) compgen -W 'history parallel importance slices pareto' -- "$2" ;;
     --durable) compgen -W 'process power' -- "$2" ;;
+    --cache-dir) compgen -d -S / -- "$2" ;;
+    --ca-file) compgen -f -- "$2" ;;
+    --addressing) compgen -W 'path virtual' -- "$2" ;;
     --role) compgen -W 'admin user reader' -- "$2" ;;
     --slots) compgen -W "1 2 4 8 $(nproc 2>/dev/null)" -- "$2" ;;
     --resume) compgen -W "$(_drover_runs)" -- "$2" ;;
@@ -57,6 +68,10 @@ _drover_value() { # OPTION PREFIX
 
 _drover_runs() {
     drover list --json 2>/dev/null </dev/null | sed -n 's/.*"id": *"\([^"]*\)".*/\1/p'
+}
+
+_drover_volumes() {
+    drover volume list --json 2>/dev/null </dev/null | sed -n 's/^{"name":"\([^"]*\)".*/\1/p'
 }
 
 _drover_nodes() {
@@ -70,6 +85,15 @@ _drover_argument() { # KIND PREFIX
     run) compgen -W "$(_drover_runs)" -- "$2" ;;
     nodes) compgen -W "drain revoke $(_drover_nodes)" -- "$2" ;;
     token) compgen -W 'create list rm' -- "$2" ;;
+    volume) compgen -W "create add list show delete fsck export $(_drover_volumes)" -- "$2" ;;
+    data)
+        compgen -W "put get ls rm stat mv du sync verify snapshot gc import $(_drover_volumes)" -- "$2"
+        compgen -f -- "$2"
+        ;;
+    volumes)
+        compgen -W "$(_drover_volumes)" -- "$2"
+        compgen -d -S / -- "$2"
+        ;;
     command) compgen -W "$(_drover_commands)" -- "$2" ;;
     esac
 }

@@ -25,6 +25,9 @@ _drover() {
         'status:how a run stands'
         'tasks:the tasks of a run'
         'logs:what a task printed'
+        'trials:the trials of a search, best first'
+        'best:the best trial and how to run it again'
+        'compare:searches side by side'
         'top:watch a server'
         'sim:predict time and cost on many nodes'
         'catalog:machines and their prices'
@@ -32,6 +35,10 @@ _drover() {
         'profile:measure a training command briefly'
         'report:report metrics of a task'
         'analyse:when training stopped paying, and what it cost'
+        'volume:volumes\: file systems that live in an object store'
+        'data:files into a volume, out of it, and about it'
+        'mount:make a volume a folder of this machine'
+        'unmount:end a mount, once everything in it is stored'
         'version:print the version'
         'help:explain a command'
     )
@@ -42,6 +49,9 @@ _drover() {
     local -a experiment=('(-e --experiment)'{-e+,--experiment=}'[only this experiment]:experiment:')
     local -a recipe=('1:recipe:_files -g "*.(yaml|yml)"')
     local -a run=('1::run:_drover_runs')
+    local -a store=('--endpoint=[of an S3 store]:URL:' '--region=[of an S3 store]:region:'
+        '--ca-file=[certificates to trust]:file:_files' '--addressing=[of buckets]:how:(path virtual)'
+        '--profile=[of ~/.aws]:name:')
 
     if (( CURRENT == 2 )); then
         _describe -t commands command commands -- '(--help --version)'
@@ -111,6 +121,25 @@ _drover() {
             '--now[with drain\: end what runs there]' '--off[let it take work again]' \
             '1::verb:(drain revoke)' '2::node:_drover_nodes'
         ;;
+    volume)
+        _arguments $store $json '--store=[where a new one is]:URL:' '--pack-size=[MiB]:number:' \
+            '--compress=[zstd level]:number:' '--data[delete the files too]' '--yes[that is meant]' \
+            '1:verb:(create add list show delete fsck export)' '*:volume:_files'
+        ;;
+    data)
+        _arguments $store $json '(-r --recursive)'{-r,--recursive}'[folders with all they hold]' \
+            '(-l --long)'{-l,--long}'[sizes and times]' '(-n --dry-run)'{-n,--dry-run}'[only say]' \
+            '--list[the snapshots]' '--delete[a snapshot]' \
+            '1:verb:(put get ls rm stat mv du sync verify snapshot gc import)' '*:path:_files'
+        ;;
+    mount)
+        _arguments $store $json '--read-only[what is there now]' \
+            '--cache-dir=[where fetched data is kept]:folder:_files -/' \
+            '--cache-size=[how much of it]:size:' '--allow-other[let other users in]' \
+            '--take-over[from another owner]' '--foreground[stay]' '--stats[what a mount has done]' \
+            '1:volume:' '2:folder:_files -/'
+        ;;
+    unmount) _arguments '1:folder:_files -/' ;;
     token)
         _arguments $state $json '--role=[what it may do]:role:(admin user reader)' \
             '1:verb:(create list rm)' '2::name:'
@@ -144,6 +173,21 @@ _drover() {
             '--attempt=[of an earlier attempt]:number:' \
             '--grep=[lines that hold a text]:text:' '--regex[it is a regular expression]' \
             '--limit=[stop after so many]:number:' '1:task:'
+        ;;
+    trials)
+        _arguments $state $json $experiment $run '--csv[one line a trial]' \
+            '--limit=[only the best]:number:' \
+            '--importance[what each parameter explains]' \
+            '--metric=[of several]:metric:' '--plot[draw in the terminal]' \
+            '--svg=[draw a picture]:file:_files' \
+            '--kind=[which picture]:kind:(history parallel importance slices pareto)' \
+            '--svg-dir=[draw them all]:folder:_files -/'
+        ;;
+    best) _arguments $state $json $experiment $run ;;
+    compare)
+        _arguments $state $json $experiment '--metric=[of several]:metric:' \
+            '--plot[draw in the terminal]' '--svg=[draw a picture]:file:_files' \
+            '*:run:_drover_runs'
         ;;
     top)
         _arguments $state $json '--interval=[between looks]:time:' '--once[print it once]'

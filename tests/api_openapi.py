@@ -117,6 +117,10 @@ experiments:
     max_failures: 100
     allow_failure: true
   second: {depends_on: first, command: echo second}
+  hunt:
+    parameters: {lr: {range: 0-1}, n: 1..9, word: [a, b], size: [1, 2, 4], deep: {range: 1-2, when: word == a}}
+    search: {metric: loss, goal: minimize, trials: 6, parallel: 2}
+    command: test {{trial}} -ne 2 && echo loss={{lr}}
   never: {hardware: {labels: [moon]}, command: "true"}
 """
 
@@ -129,6 +133,8 @@ def check(server, api):
     wait_until(20, lambda: len(api.get("/nodes").json["items"]) == 2)
     flow = api.submit(RECIPE)
     wait_until(30, lambda: api.get(f"/workflows/{flow}/tasks/second/0").json["state"] == "succeeded")
+    wait_until(30, lambda: sum(t["value"] is not None for t in
+                               api.get(f"/workflows/{flow}/trials").json["trials"]) == 5)
     slow = api.submit("experiments:\n  s: {parameters: {x: 0..9}, command: sleep 60}\n", "&file=slow")
     wait_until(10, lambda: api.get("/nodes/one").json["usage"])
     said = requests(api, flow, slow)
@@ -202,6 +208,11 @@ def requests(api, flow, slow):
     get(w, "/workflows/nobody-7", 404)
     get(w + "/recipe", f"/workflows/{flow}/recipe")
     get(w + "/recipe", "/workflows/nobody-7/recipe", 404)
+    for query, status in (("", 200), ("?experiment=hunt", 200), ("?experiment=first", 200),
+                          ("?experiment=nowhere", 404), ("?limit=3", 400)):
+        get(w + "/trials", f"/workflows/{flow}/trials{query}", status)
+    get(w + "/trials", f"/workflows/{slow}/trials")
+    get(w + "/trials", "/workflows/nobody-7/trials", 404)
 
     for query in ("", "?failed=1", "?experiment=first&state=succeeded&limit=2", "?state=queued"):
         get(w + "/tasks", f"/workflows/{flow}/tasks{query}")
@@ -211,6 +222,9 @@ def requests(api, flow, slow):
     get(t, f"/workflows/{flow}/tasks/first/3")
     get(t, f"/workflows/{flow}/tasks/never/0")
     get(t, f"/workflows/{flow}/tasks/first/999", 404)
+    get(t + "/plan", f"/workflows/{flow}/tasks/first/3/plan")
+    get(t + "/plan", f"/workflows/{flow}/tasks/hunt/3/plan")
+    get(t + "/plan", f"/workflows/{flow}/tasks/hunt/99/plan", 404)
     get(t, f"/workflows/{flow}/tasks/first/-1", 404)
     get(t, f"/workflows/{flow}/tasks/nowhere/0", 404)
     for query, status in (("", 200), ("?offset=2&size=3", 200), ("?stream=system", 200),

@@ -70,6 +70,8 @@ osd_max_object_size = 134217728
 # Without tcp_nodelay an answer of 50 KB takes 40 ms.
 rgw_frontends = beast endpoint=127.0.0.1:$3 tcp_nodelay=1 $tls
 rgw_dns_name = localhost
+# 16.2.15 crashes now and then when it deletes several objects of one request at a time.
+rgw_multi_obj_del_max_aio = 1
 rgw_enable_usage_log = false
 rgw_enable_ops_log = false
 CONF

@@ -94,7 +94,7 @@ check_equal "the program's keys were found" yes "$([ "$(wc -l <<<"$keys")" -gt 2
 check_equal "the reference has every key of an experiment" "" \
     "$(missing_in "$SOURCE/docs/recipe.md" <<<"$keys")"
 
-for command in check plan run list status tasks logs submit wait cancel retry nodes token exec map up down \
+for command in check plan run list status tasks logs trials best compare submit wait cancel retry nodes token exec map up down \
     clusters; do
     options=$("$DROVER" "$command" --help | grep -oE -e '--[a-z][a-z-]*' | LC_ALL=C sort -u)
     check_equal "the command reference has every option of $command" "" \

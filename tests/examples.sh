@@ -60,6 +60,11 @@ check_equal "and the words are counted right" \
     "$(awk '$1 == "drover" { print $2 }' preprocess/outputs/count/0/words.tsv)"
 rm -rf examples/preprocess/data
 
+# ---- branin ---------------------------------------------------------------------------------------
+
+check_output "the search finds the valley, with fewer trials than it may take" "the target of 0.42 is reached" \
+    "$DROVER" run examples/branin.yaml --state branin
+
 # ---- mnist-search -----------------------------------------------------------------------------
 
 check_output "the search says what hardware it lacks" 'needs 1 gpu of kind k80|^ok' \

@@ -50,13 +50,13 @@ mount_kill() {
     local pid
     pid=$(mount_pid) || return 1
     kill -KILL "$pid"
-    umount "$M" 2>/dev/null || fusermount3 -u "$M"
+    wait_until 5 umount "$M" || umount -l "$M"
 }
 
 mount_end() {
     local status=$?
     if grep -q " $M fuse.drover" /proc/mounts; then
-        mount_kill
+        mount_kill || umount -l "$M"
     fi
     (exit "$status")
     t_end

@@ -10,7 +10,7 @@ mount_possible || skip_all "$mount_why"
 check_exit 2 "a folder that is not there" "$DROVER" mount t nowhere
 check_exit 2 "a volume that is not there" "$DROVER" mount nosuch "$M"
 check "mounting returns once it is mounted" mount_on t
-check_output "the table of mounts shows it" "^t $M fuse.drover rw" cat /proc/mounts
+check_output "the table of mounts shows it" "^file://$PWD/store $M fuse.drover rw" cat /proc/mounts
 
 seed=$RANDOM
 echo "# seed $seed"

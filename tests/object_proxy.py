@@ -124,8 +124,9 @@ def serve_one(client, server, fault, head, body):
 def serve(client, address, fault, draw):
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream = client.makefile("rb")
-    server = Server(address)
+    server = None
     try:
+        server = Server(address)
         while True:
             head = read_head(stream)
             if not head:
@@ -139,7 +140,8 @@ def serve(client, address, fault, draw):
     except (OSError, ValueError, IndexError):
         pass  # either side went away
     finally:
-        server.close()
+        if server:
+            server.close()
         stream.close()
         client.close()
 

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 t_start "usage, errors and exit codes"
 
-commands="check plan run list status tasks logs"
+commands="check plan run list status tasks logs trials best compare"
 
 # ---- help -------------------------------------------------------------------------------------
 

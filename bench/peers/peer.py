@@ -1,7 +1,7 @@
 """peer.py - what the peers of the cluster benchmarks have in common.
 
 Each peer is a program: PEER COUNT FOLDER. It starts its own service in FOLDER, on private sockets,
-runs COUNT times /bin/true on two workers with a log file each, prints "TASKS_PER_S" measured from
+runs COUNT times /bin/echo on two workers with a log file each, prints "TASKS_PER_S" measured from
 the submission to the last result, and leaves no process behind. Exit 77 says why it cannot run.
 """
 
@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 os.environ["PYTHONPATH"] = os.path.dirname(os.path.abspath(__file__))  # for workers
 LEFT_OUT = 77
-COMMAND = ["/bin/true"]
+COMMAND = ["/bin/echo", "x"]
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 libc = ctypes.CDLL(None)
 

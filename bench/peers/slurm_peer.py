@@ -97,7 +97,7 @@ def start_slurm(folder):
 
 def submit_and_wait(count, logs):
     command = ["sbatch", "--quiet", "--array", f"0-{count - 1}", "--output", f"{logs}/%a.log"]
-    subprocess.run([*command, "--wrap", "exec /bin/true"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, "--wrap", "exec /bin/echo x"], check=True, stdout=subprocess.DEVNULL)
     peer.wait_until(lambda: said("squeue", "-h") == [], 600, "an empty queue")
 
 

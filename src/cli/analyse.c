@@ -109,16 +109,21 @@ static int terminal_columns(void)
     return PLOT_COLUMNS;
 }
 
-struct draw_target analyse_target(const struct analyse *analyse, struct str *svg, struct str *text)
+struct plot_terminal analyse_terminal(void)
 {
     setlocale(LC_CTYPE, "");
+    return (struct plot_terminal){.width = terminal_columns(),
+                                  .height = PLOT_ROWS,
+                                  .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
+                                  .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")};
+}
+
+struct draw_target analyse_target(const struct analyse *analyse, struct str *svg, struct str *text)
+{
     return (struct draw_target){
         .svg = analyse->svg ? svg : NULL,
         .text = analyse->plot && !analyse->as_json ? text : NULL,
-        .terminal = {.width = terminal_columns(),
-                     .height = PLOT_ROWS,
-                     .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
-                     .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")},
+        .terminal = analyse_terminal(),
     };
 }
 

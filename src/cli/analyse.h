@@ -60,6 +60,9 @@ int analyse_read_table(const struct analyse *analyse, struct csv **out);
 /* Prints what is wrong with it, with the file's name in front, and returns EXIT_USAGE. */
 int analyse_table_error(const struct analyse *analyse, const struct err *err);
 
+/* What standard output can show. */
+struct plot_terminal analyse_terminal(void);
+
 /* Draws to the file --svg names and, with --plot, to `text`; a failure to write is printed. */
 struct draw_target analyse_target(const struct analyse *analyse, struct str *svg, struct str *text);
 int analyse_write_svg(const struct analyse *analyse, const struct str *svg);

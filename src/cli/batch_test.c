@@ -1,9 +1,9 @@
 /* What exec and map ask for is read back by the recipe's own reader: what each task would run is
  * compared with what was meant. */
+#include "base/jread.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "cli/batch.h"
-#include "cli/jread.h"
 #include "cli/selector.h"
 #include "recipe/plan.h"
 #include "recipe/recipe.h"

@@ -32,7 +32,8 @@ static int run(int argc, char **argv)
     if (code == EXIT_DONE) {
         uint64_t tasks = 0;
         for (size_t e = 0; e < load.recipe->experiment_count; e++) {
-            tasks += load.recipe->experiments[e].task_count;
+            const struct experiment *experiment = &load.recipe->experiments[e];
+            tasks += experiment->search ? experiment->search->trials : experiment->task_count;
         }
         if (as_json) {
             printf("{\"ok\":true,\"experiments\":%zu,\"tasks\":%" PRIu64 "}\n",

@@ -1,8 +1,8 @@
 /* drover mount and drover unmount. */
 #include "base/io.h"
+#include "base/jread.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/jread.h"
 #include "cli/mount_remote.h"
 #include "cli/mount_talk.h"
 #include "cli/volume_ref.h"
@@ -191,10 +191,7 @@ static enum err_code serve(struct mount_arguments *arguments, struct err *err)
     if (code != ERR_OK) {
         return code;
     }
-    str_add(&label, arguments->ref.name ? arguments->ref.name : arguments->ref.url);
-    if (arguments->ref.snapshot) {
-        str_addf(&label, "@%s", arguments->ref.snapshot);
-    }
+    volume_ref_add_label(&label, &arguments->ref);
     struct mount_options options = {.folder = arguments->folder,
                                     .label = str_text(&label),
                                     .read_only = read_only,

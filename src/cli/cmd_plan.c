@@ -62,6 +62,29 @@ static void add_plain_row(struct str *out, const struct experiment *experiment, 
     str_add_char(out, '\n');
 }
 
+/* What a search will do; its trials are not known yet. */
+static void say_search(const struct experiment *experiment)
+{
+    const struct search_spec *search = experiment->search;
+    AUTO_STR struct str text = {0};
+    str_addf(&text, "'%s' is a search of at most %" PRIu64 " trials for the %s %s",
+             experiment->name, search->trials, search->goals[0].maximize ? "greatest" : "least",
+             search->goals[0].metric);
+    for (size_t i = 1; i < search->goal_count; i++) {
+        str_addf(&text, " and the %s %s", search->goals[i].maximize ? "greatest" : "least",
+                 search->goals[i].metric);
+    }
+    str_addf(&text, ", by %s", recipe_algorithm_name(search->algorithm));
+    if (search->parallel > 0) {
+        str_addf(&text, ", %" PRIu32 " at a time", search->parallel);
+    }
+    if (search->early.algorithm != RECIPE_EARLY_NONE) {
+        str_addf(&text, ", ended early by %s", recipe_early_name(search->early.algorithm));
+    }
+    fprintf(stderr, "drover: %s; they are chosen while it runs, this is an example\n",
+            str_text(&text));
+}
+
 static void print_experiment(const struct plan_context *context, uint32_t number,
                              const struct plan_options *options)
 {
@@ -69,8 +92,11 @@ static void print_experiment(const struct plan_context *context, uint32_t number
     struct arena arena = {0};
     struct str out = {0};
     struct str params = {0};
-    uint64_t count =
-        experiment->task_count < options->limit ? experiment->task_count : options->limit;
+    uint64_t most = experiment->search ? experiment->gang : experiment->task_count;
+    uint64_t count = most < options->limit ? most : options->limit;
+    if (experiment->search) {
+        say_search(experiment);
+    }
     for (uint64_t index = 0; index < count; index++) {
         struct plan_task task = {0};
         plan_task(context, number, index, 1, &arena, &task);

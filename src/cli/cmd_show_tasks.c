@@ -44,13 +44,18 @@ static void print_tasks(const struct session *session, uint32_t number, const st
 {
     const struct flow *flow = session->flow;
     const struct experiment *experiment = &flow->recipe->experiments[number];
-    struct plan_context context = {
-        .recipe = flow->recipe, .seed = flow->seed, .workflow = flow->id};
+    struct plan_context context = {.recipe = flow->recipe,
+                                   .seed = flow->seed,
+                                   .workflow = flow->id,
+                                   .given = flow->given,
+                                   .given_owner = flow->given_owner};
     /* who ran it is not in the folder; a run of one machine has one node */
     const char *node = strcmp(flow->folder, session->folder) == 0 ? "local" : NULL;
     struct arena arena = {0};
     struct str out = {0};
-    for (uint64_t index = 0; index < experiment->task_count; index++) {
+    struct core_experiment_view view;
+    core_experiment_view(session->core, flow->number, number, &view);
+    for (uint64_t index = 0; index < view.tasks; index++) {
         struct core_task_view task;
         core_task_view(session->core, flow->number, number, index, &task);
         if (look->failed_only && task.state != TASK_FAILED) {

@@ -201,6 +201,14 @@ static int simulate(const struct sim_command *command)
     AUTO_FREE struct core_experiment_spec *specs =
         mem_array(recipe->experiment_count, sizeof *specs);
     spec_fill(recipe, true, specs);
+    AUTO_FREE struct sim_search *searches = mem_array(recipe->experiment_count, sizeof *searches);
+    for (size_t e = 0; e < recipe->experiment_count; e++) {
+        const struct search_spec *search = recipe->experiments[e].search;
+        if (search) {
+            searches[e] =
+                (struct sim_search){.trials = search->trials, .parallel = search->parallel};
+        }
+    }
     struct core_workflow_spec spec = {.seed = command->sim.seed,
                                       .experiments = specs,
                                       .experiment_count = recipe->experiment_count};
@@ -208,6 +216,7 @@ static int simulate(const struct sim_command *command)
     struct err err = {0};
     struct sim_options sim = command->sim;
     sim.spec = &spec;
+    sim.searches = searches;
     int64_t began_ms = clock_mono_ms();
     enum err_code code = sim_run(&sim, &result, &err);
     double wall_s = (double)(clock_mono_ms() - began_ms) / 1000.0;
@@ -268,7 +277,8 @@ const struct cli_command cmd_sim = {
         "  --set K=V        change the recipe before reading it\n"
         "  --json           one object: tasks, accepted, lost, duplicates, attempts,\n"
         "                   simulated_s, wall_s, cost, ...\n\n"
-        "Every task takes one slot, whatever hardware: says. Each accepted result and every\n"
+        "Every task takes one slot, whatever hardware: says. Each trial of a search is a task of\n"
+        "full length, parallel: of them at a time. Each accepted result and every\n"
         "invariant of the scheduler is checked on the way; exit 1 names a broken one.\n",
     .run = run,
 };

@@ -1,9 +1,9 @@
 #include "cli/code_sync.h"
 
 #include "base/io.h"
+#include "base/jread.h"
 #include "base/mem.h"
 #include "cli/code_scan.h"
-#include "cli/jread.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* drover data ls, stat, du, verify; drover volume show. */
 #include "base/clock.h"
+#include "base/jread.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/data_verbs.h"
-#include "cli/jread.h"
 #include "cli/progress.h"
 #include "data/tree.h"
 

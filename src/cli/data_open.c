@@ -14,13 +14,14 @@
 char *data_mounted_at(const struct volume_ref *ref)
 {
     FILE *table = setmntent("/proc/self/mounts", "r");
+    AUTO_STR struct str label = {0};
     char *found = NULL;
     struct mntent *entry = NULL;
+    volume_ref_add_label(&label, ref);
     while (table && !found && (entry = getmntent(table)) != NULL) {
         bool is_it = strcmp(entry->mnt_type, "fuse.drover") == 0 &&
-                     (strcmp(entry->mnt_fsname, ref->url) == 0 ||
-                      (ref->name && strcmp(entry->mnt_fsname, ref->name) == 0)) &&
-                     hasmntopt(entry, "rw");
+                     strcmp(entry->mnt_fsname, str_text(&label)) == 0 && hasmntopt(entry, "rw") &&
+                     mount_talk_pid(entry->mnt_dir) > 0; /* it lives */
         found = is_it ? mem_strdup(entry->mnt_dir) : NULL;
     }
     if (table) {

@@ -1,7 +1,7 @@
 #include "cli/explain.h"
 
+#include "base/jread.h"
 #include "cli/cli.h"
-#include "cli/jread.h"
 
 #include <inttypes.h>
 

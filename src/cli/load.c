@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "master/hunt.h"
 #include "recipe/files.h"
 
 #include <stdlib.h>
@@ -54,6 +55,9 @@ int load_recipe(struct load *load, const char *file)
         recipe_parse(file, str_text(&text), text.size, load->sets, load->set_count, &diags);
     code =
         load->recipe ? files_expand(load->recipe, load->folder, NULL, &diags, &err) : ERR_INVALID;
+    if (code == ERR_OK) {
+        code = hunt_check(load->recipe, load->recipe->seed, &diags, &err);
+    }
     int exit_code = EXIT_DONE;
     if (code != ERR_OK && load->as_json) {
         exit_code = print_json_errors(&diags, &err);

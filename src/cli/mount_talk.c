@@ -1,9 +1,9 @@
 #include "cli/mount_talk.h"
 
 #include "base/io.h"
+#include "base/jread.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/jread.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -158,8 +158,12 @@ enum err_code mount_talk_do(const char *folder, const char *order, struct str *o
     AUTO_FREE char *said = mem_alloc(SAID_MAX);
     ssize_t size = getxattr(folder, "user.drover.said", said, SAID_MAX - 1);
     if (failed) {
-        return err_set(err, failed == EEXIST ? ERR_EXISTS : ERR_IO, "%s",
-                       size > 0 ? said : strerror(failed));
+        return err_set(err,
+                       failed == EEXIST   ? ERR_EXISTS
+                       : failed == EINVAL ? ERR_INVALID
+                       : failed == ENOENT ? ERR_NOT_FOUND
+                                          : ERR_IO,
+                       "%s", size > 0 ? said : strerror(failed));
     }
     if (size > 0) {
         str_add_bytes(out, said, (size_t)size);

@@ -2,7 +2,7 @@
 #ifndef CLI_NODES_TABLE_H
 #define CLI_NODES_TABLE_H
 
-#include "cli/jread.h"
+#include "base/jread.h"
 
 #include <stdint.h>
 

@@ -9,7 +9,7 @@
 #ifndef CLI_REMOTE_H
 #define CLI_REMOTE_H
 
-#include "cli/jread.h"
+#include "base/jread.h"
 #include "http/client.h"
 
 #include <stdbool.h>

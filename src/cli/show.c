@@ -100,6 +100,14 @@ static void flush_buffer(struct show *show)
 /* --- numbers -------------------------------------------------------------------------------------
  */
 
+/* Of a search as many as it may have trials, until more is known. */
+static uint64_t tasks_of(const struct experiment *experiment,
+                         const struct core_experiment_view *view)
+{
+    uint64_t trials = experiment->search ? experiment->search->trials * experiment->gang : 0;
+    return !view->closed && !view->ended && trials > view->tasks ? trials : view->tasks;
+}
+
 static void gather_rows(struct show *show, const struct server *server)
 {
     const struct recipe *recipe = server_session(server)->flow->recipe;
@@ -113,7 +121,7 @@ static void gather_rows(struct show *show, const struct server *server)
         struct core_experiment_view from;
         core_experiment_view(server_core(server), WORKFLOW, number, &from);
         show->rows[i] = (struct view_row){.name = recipe->experiments[number].name,
-                                          .tasks = from.tasks,
+                                          .tasks = tasks_of(&recipe->experiments[number], &from),
                                           .succeeded = from.succeeded,
                                           .failed = from.failed,
                                           .other = from.cancelled + from.skipped,
@@ -257,8 +265,12 @@ static void text_experiment(void *context, const struct server *server, uint32_t
     }
     const struct session *session = server_session(server);
     AUTO_STR struct str line = {0};
-    str_addf(&line, "%s: ", session->flow->recipe->experiments[experiment].name);
-    if (!view->ended) {
+    const struct experiment *recipe = &session->flow->recipe->experiments[experiment];
+    str_addf(&line, "%s: ", recipe->name);
+    if (!view->ended && recipe->search) {
+        str_addf(&line, "begins, a search of at most %" PRIu64 " trial%s", recipe->search->trials,
+                 recipe->search->trials == 1 ? "" : "s");
+    } else if (!view->ended) {
         str_addf(&line, "begins, %" PRIu64 " task%s", view->tasks, view->tasks == 1 ? "" : "s");
     } else if (view->skipped > 0) {
         str_add(&line, "skipped, what it depends on failed");

@@ -4,7 +4,7 @@
 #ifndef CLI_STANDING_H
 #define CLI_STANDING_H
 
-#include "cli/jread.h"
+#include "base/jread.h"
 #include "cli/view.h"
 
 #include <stdbool.h>

@@ -4,8 +4,8 @@
 #ifndef CLI_TOP_H
 #define CLI_TOP_H
 
+#include "base/jread.h"
 #include "base/json.h"
-#include "cli/jread.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -172,21 +172,44 @@ static void draw_number_ticks(struct str *out, const struct trial_panel *panel)
     }
 }
 
+/* Where the names of an axis go: every `skip`th is shown, in one row or by turns in two. */
+struct name_rows {
+    size_t skip;
+    double slot; /* between two that are shown */
+    bool two;
+};
+
+static struct name_rows place_names(const struct trial_panel *panel)
+{
+    struct name_rows rows = {.skip = 1};
+    double slot = panel->frame.w / (double)panel->x_name_count;
+    while (slot * (double)rows.skip < 2.5 * font_of(panel)) {
+        rows.skip++;
+    }
+    rows.slot = slot * (double)rows.skip;
+    for (size_t i = 0; i < panel->x_name_count; i += rows.skip) {
+        double width = trial_svg_text_width(panel->x_names[i], font_of(panel));
+        rows.two = rows.two || width > rows.slot - 4;
+    }
+    rows.two = rows.two && panel->x_name_count > rows.skip;
+    return rows;
+}
+
 /* As many names as have room; of more, every second, third ... is shown. */
-static void draw_name_ticks(struct str *out, const struct trial_panel *panel)
+static void draw_name_ticks(struct str *out, const struct trial_panel *panel,
+                            const struct name_rows *rows)
 {
     double bottom = panel->frame.y + panel->frame.h;
-    double slot = panel->frame.w / (double)panel->x_name_count;
-    size_t skip = 1;
-    while (slot * (double)skip < 2.5 * font_of(panel)) {
-        skip++;
-    }
-    for (size_t i = 0; i < panel->x_name_count; i += skip) {
+    double right = panel->frame.x + panel->frame.w + rows->slot / 2;
+    for (size_t i = 0; i < panel->x_name_count; i += rows->skip) {
         double x = trial_panel_x(panel, (double)i);
+        double room = (rows->two ? 2 : 1) * rows->slot - 4;
+        /* those at the ends have the frame's edge beside them, and half a slot of air */
+        room = fmin(room, 2 * fmin(x - panel->frame.x + rows->slot / 2, right - x));
+        double y = bottom + font_of(panel) + 4;
+        y += rows->two && i / rows->skip % 2 == 1 ? font_of(panel) + 1 : 0;
         str_addf(out, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>\n", x, panel->frame.y, bottom);
-        trial_svg_text(out,
-                       &(struct trial_text){x, bottom + font_of(panel) + 4, "middle",
-                                            size_class(panel), slot * (double)skip - 4},
+        trial_svg_text(out, &(struct trial_text){x, y, "middle", size_class(panel), room},
                        panel->x_names[i]);
     }
 }
@@ -224,8 +247,11 @@ void trial_panel_draw(struct str *out, const struct trial_panel *panel)
 {
     const struct plot_box *frame = &panel->frame;
     double bottom = frame->y + frame->h;
+    double label_y = bottom + 2.4 * font_of(panel) + 5;
     if (panel->x_names) {
-        draw_name_ticks(out, panel);
+        struct name_rows rows = place_names(panel);
+        draw_name_ticks(out, panel, &rows);
+        label_y += rows.two ? font_of(panel) : 0;
     } else {
         draw_number_ticks(out, panel);
     }
@@ -233,8 +259,8 @@ void trial_panel_draw(struct str *out, const struct trial_panel *panel)
     str_addf(out, "<path class=\"axis\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", frame->x, frame->y, bottom,
              frame->x + frame->w);
     trial_svg_text(out,
-                   &(struct trial_text){frame->x + frame->w / 2, bottom + 2.4 * font_of(panel) + 5,
-                                        "middle", size_class(panel), frame->w},
+                   &(struct trial_text){frame->x + frame->w / 2, label_y, "middle",
+                                        size_class(panel), frame->w},
                    panel->x_label);
     if (panel->y_label) {
         draw_y_label(out, panel);

@@ -1,10 +1,10 @@
 #include "cli/volume_ref.h"
 
 #include "base/io.h"
+#include "base/jread.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/jread.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -251,6 +251,17 @@ enum err_code volume_ref_each(bool (*each)(void *context, const struct volume_re
     return ERR_OK;
 }
 
+void volume_ref_add_label(struct str *out, const struct volume_ref *ref)
+{
+    str_add(out, ref->url);
+    if (ref->endpoint) {
+        str_addf(out, "?%s", ref->endpoint);
+    }
+    if (ref->snapshot) {
+        str_addf(out, "@%s", ref->snapshot);
+    }
+}
+
 struct store_opening {
     const struct volume_ref *ref;
     bool create;
@@ -403,6 +414,7 @@ int volume_ref_exit(enum err_code code)
     if (code == ERR_AGAIN || code == ERR_TIMEOUT) {
         return EXIT_UNREACHABLE;
     }
-    return code == ERR_INVALID || code == ERR_NOT_FOUND || code == ERR_EXISTS ? EXIT_USAGE
-                                                                              : EXIT_WORK_FAILED;
+    return code == ERR_INVALID || code == ERR_NOT_FOUND || code == ERR_EXISTS || code == ERR_RANGE
+               ? EXIT_USAGE
+               : EXIT_WORK_FAILED;
 }

@@ -37,6 +37,9 @@ MUST_USE enum err_code volume_ref_forget(const char *name, struct err *err);
 MUST_USE enum err_code volume_ref_each(bool (*each)(void *context, const struct volume_ref *ref),
                                        void *context, struct err *err);
 
+/* What a mount of it is called in the table of mounts: where it is, whatever its name. */
+void volume_ref_add_label(struct str *out, const struct volume_ref *ref);
+
 /* Its store, in a thread of its own. */
 MUST_USE enum err_code volume_ref_store(const struct volume_ref *ref, bool create,
                                         struct object_store **out, struct err *err);

@@ -46,12 +46,19 @@ bool workflow_all_ended(const struct workflow *workflow)
     return true;
 }
 
-static void end_when_all_are_final(struct experiment_state_data *experiment)
+/* Cancelled or skipped, a search is over without having closed; a retry may take it up again. */
+bool experiment_is_complete(const struct experiment_state_data *experiment)
 {
     uint64_t final = experiment->succeeded + experiment->failed + experiment->cancelled_count +
                      experiment->skipped;
-    CHECK(final <= experiment->spec.task_count);
-    if (final == experiment->spec.task_count) {
+    CHECK(final <= experiment->defined);
+    return final == experiment->defined &&
+           (experiment->closed || experiment->cancelled || experiment->was_skipped);
+}
+
+static void end_when_all_are_final(struct experiment_state_data *experiment)
+{
+    if (experiment_is_complete(experiment)) {
         experiment->state = EXPERIMENT_ENDED;
     }
 }
@@ -121,7 +128,7 @@ static void leave_queue(struct experiment_state_data *experiment, uint64_t task)
 
 static void skip_to_fresh(struct experiment_state_data *experiment)
 {
-    while (experiment->next_fresh < experiment->spec.task_count &&
+    while (experiment->next_fresh < experiment->defined &&
            experiment->tasks[experiment->next_fresh].state != TASK_WAITING) {
         experiment->next_fresh++;
     }
@@ -265,6 +272,20 @@ static void apply_task_cancelled(struct core *core, const struct fact *fact)
     end_when_all_are_final(target.experiment);
 }
 
+static void apply_stopped(struct core *core, const struct fact *fact)
+{
+    struct target target = target_of(core, fact);
+    struct task *task = target.task;
+    leave_live(&target);
+    task->state = TASK_SUCCEEDED;
+    task->outcome = OUT_KILLED;
+    task->code = 0;
+    task->flags &= (uint8_t)~TASK_LASTING;
+    task->flags |= TASK_STOPPED;
+    target.experiment->succeeded++;
+    end_when_all_are_final(target.experiment);
+}
+
 /* --- facts about all that is left, or about all that went wrong ----------------------------------
  */
 
@@ -272,7 +293,7 @@ static void apply_task_cancelled(struct core *core, const struct fact *fact)
 static void finish_rest(struct target *target, enum core_task_state state, uint64_t *counter)
 {
     struct experiment_state_data *experiment = target->experiment;
-    for (uint64_t i = 0; i < experiment->spec.task_count; i++) {
+    for (uint64_t i = 0; i < experiment->defined; i++) {
         target->task = &experiment->tasks[i];
         if (task_is_final(target->task)) {
             continue;
@@ -285,8 +306,8 @@ static void finish_rest(struct target *target, enum core_task_state state, uint6
         target->task->state = (uint8_t)state;
         (*counter)++;
     }
-    experiment->next_fresh = experiment->spec.task_count;
-    experiment->touched = experiment->spec.task_count;
+    experiment->next_fresh = experiment->defined;
+    experiment->touched = experiment->defined;
     experiment->retries.count = 0;
     experiment->queued = 0;
     end_when_all_are_final(experiment);
@@ -316,6 +337,13 @@ bool experiment_can_reopen(const struct experiment_state_data *experiment, uint6
     return true;
 }
 
+bool experiment_can_search_on(const struct experiment_state_data *experiment,
+                              enum fact_reopen which)
+{
+    return !experiment->closed &&
+           (experiment->was_skipped || (which == REOPEN_ALL && experiment->cancelled));
+}
+
 static void reopen_task(struct experiment_state_data *experiment, uint64_t number)
 {
     struct task *task = &experiment->tasks[number];
@@ -338,6 +366,7 @@ static void reopen(const struct target *target)
 {
     target->workflow->state = WORKFLOW_RUNNING;
     target->experiment->cancelled = 0;
+    target->experiment->was_skipped = false;
     if (target->experiment->state == EXPERIMENT_ENDED) {
         target->experiment->state = EXPERIMENT_WAITING;
     }
@@ -364,7 +393,7 @@ static void apply_reopened(struct core *core, const struct fact *fact)
     struct experiment_state_data *experiment = target.experiment;
     enum fact_reopen which = (enum fact_reopen)fact->outcome;
     uint64_t step = experiment->groups ? experiment->spec.gang : 1;
-    bool any = false;
+    bool any = experiment_can_search_on(experiment, which);
     experiment->next_fresh = fresh_again(experiment, which);
     for (uint64_t first = 0; first < experiment->touched; first += step) {
         bool good = true; /* a group as a whole or not at all */
@@ -417,6 +446,7 @@ void apply_fact(struct core *core, const struct fact *fact)
         break;
     case FACT_SKIPPED: {
         struct target target = target_of(core, fact);
+        target.experiment->was_skipped = true;
         finish_rest(&target, TASK_SKIPPED, &target.experiment->skipped);
         break;
     }
@@ -437,6 +467,18 @@ void apply_fact(struct core *core, const struct fact *fact)
         break;
     case FACT_REOPENED:
         apply_reopened(core, fact);
+        break;
+    case FACT_SUGGESTED:
+        core_experiment_at(core, fact->workflow, fact->experiment)->defined = fact->task;
+        break;
+    case FACT_CLOSED: {
+        struct target target = target_of(core, fact);
+        target.experiment->closed = true;
+        end_when_all_are_final(target.experiment);
+        break;
+    }
+    case FACT_STOPPED:
+        apply_stopped(core, fact);
         break;
     case FACT_KIND_COUNT:
         CHECK(fact->kind != FACT_KIND_COUNT);

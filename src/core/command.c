@@ -59,7 +59,7 @@ static struct experiment_state_data *find_submitted(struct core *core, uint32_t 
         return NULL;
     }
     struct experiment_state_data *found = core_experiment_at(core, workflow, experiment);
-    return task < found->spec.task_count ? found : NULL;
+    return task < found->defined ? found : NULL;
 }
 
 bool core_cancel_task(struct core *core, uint32_t workflow, uint32_t number, uint64_t task,
@@ -118,6 +118,7 @@ uint64_t core_retry(struct core *core, uint32_t number, int64_t now_ms, struct c
         for (uint64_t t = 0; t < workflow->experiments[e].touched; t++) {
             here += experiment_can_reopen(&workflow->experiments[e], t, REOPEN_ALL);
         }
+        here += experiment_can_search_on(&workflow->experiments[e], REOPEN_ALL);
         if (here > 0) {
             emit_reopened(core, number, e, REOPEN_ALL, now_ms, out);
         }
@@ -148,7 +149,8 @@ static void reopen_followers(struct core *core, uint32_t number, uint32_t from, 
         }
     }
     for (uint32_t e = 0; e < workflow->experiment_count; e++) {
-        if (e != from && follows[e] && workflow->experiments[e].skipped > 0) {
+        const struct experiment_state_data *experiment = &workflow->experiments[e];
+        if (e != from && follows[e] && (experiment->skipped > 0 || experiment->was_skipped)) {
             emit_reopened(core, number, e, REOPEN_SKIPPED, now_ms, out);
         }
     }

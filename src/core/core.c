@@ -84,6 +84,8 @@ static void define_experiment(struct core *core, struct experiment_state_data *e
         mem_dup(spec->depends_on, spec->depends_count * sizeof *spec->depends_on);
     /* untouched pages of a large array cost nothing until a task is tried */
     experiment->tasks = mem_array(spec->task_count, sizeof(struct task));
+    experiment->closed = !spec->searched;
+    experiment->defined = spec->searched ? 0 : spec->task_count;
     if (spec->gang > 1) {
         CHECK(spec->task_count % spec->gang == 0);
         experiment->groups = mem_array(spec->task_count / spec->gang, sizeof(struct group));
@@ -154,6 +156,6 @@ bool core_attempt_was_accepted(const struct core *core, uint32_t node,
     }
     const struct task *task =
         &core_experiment_at(core, id->workflow, id->experiment)->tasks[id->task];
-    return task->state == TASK_SUCCEEDED && task->attempt == id->attempt &&
-           task->term == id->term && task->node == node;
+    return task->state == TASK_SUCCEEDED && !(task->flags & TASK_STOPPED) &&
+           task->attempt == id->attempt && task->term == id->term && task->node == node;
 }

@@ -12,6 +12,8 @@
  *  - losing a node (or a stop) never uses up `retries`; `crash_limit` bounds it;
  *  - a node whose lease has lapsed is suspect: its attempts stay live, but may be replaced; a
  *    suspect attempt leaves the live set (LOST) only when its replacement is assigned;
+ *  - a searched experiment has as many tasks as were suggested, and ends once it is closed and all
+ *    of them are final;
  *  - a gang starts in one call or not at all, and no member of it stays live without the others;
  *  - order: priority, then the workflow with the least live (cpu of its attempts), then the order
  *    submitted, then the order of experiments; within one, suspects, then retries that are due,
@@ -49,6 +51,10 @@ struct core_labels {
 
 struct core_experiment_spec {
     uint64_t task_count;
+    bool searched; /* its tasks are defined one after another by core_suggest; task_count is the
+                      most there can be. A failure is a result like others: it is spoilt (for what
+                      depends on it, and the workflow's end) only if none of its tasks succeeded or
+                      it was cancelled as a whole. */
     struct core_resources needs;
     struct core_labels labels; /* a node must have all of them */
     uint32_t gang;    /* tasks [k * gang, (k + 1) * gang) start together or not at all; 0, 1: alone.
@@ -245,12 +251,35 @@ bool core_cancel_task(struct core *core, uint32_t workflow, uint32_t experiment,
                       int64_t now_ms, struct core_out *out);
 
 /* Everything of the workflow that failed, was cancelled or skipped is to run again, with all its
- * retries; the workflow goes on. Returns how many tasks that is. core_retry_task: one of them (or
- * its gang), and all that was skipped because of its experiment; false if it is not one of them, or
- * if something its experiment depends on has failed (retry that first). */
+ * retries; the workflow goes on. Returns how many tasks that is, and one for each search that goes
+ * on. core_retry_task: one of them (or its gang), and all that was skipped because of its
+ * experiment; false if it is not one of them, or if something its experiment depends on has failed
+ * (retry that first). */
 uint64_t core_retry(struct core *core, uint32_t workflow, int64_t now_ms, struct core_out *out);
 bool core_retry_task(struct core *core, uint32_t workflow, uint32_t experiment, uint64_t task,
                      int64_t now_ms, struct core_out *out);
+
+/* --- a search -------------------------------------------------------------------------------
+ * The search itself lives outside and keeps what the tasks are; here they are numbers. Log what
+ * task n is durably before suggesting it: it may start within the call.
+ *
+ * core_suggest defines `count` more tasks of a searched experiment (in a gang experiment, whole
+ * gangs): numbers from the view's `tasks` on. core_close: no more will come; the experiment ends
+ * when those defined are final, at once if they are. Both return false, and nothing happens, if the
+ * experiment is no search of a running workflow, has closed or has ended (cancelled, skipped);
+ * core_suggest also if there would be more than task_count. A search that was cancelled or skipped
+ * before it closed goes on after a retry of it or of any task of it, from as many tasks as it had;
+ * one that has closed stays closed. */
+bool core_suggest(struct core *core, uint32_t workflow, uint32_t experiment, uint64_t count,
+                  int64_t now_ms, struct core_out *out);
+bool core_close(struct core *core, uint32_t workflow, uint32_t experiment, int64_t now_ms,
+                struct core_out *out);
+
+/* The task has shown enough: its live attempt (those of its gang) is killed, which a node does
+ * politely first, and it has succeeded, without output and for good: core_retry leaves it alone.
+ * What its node still reports is refused. False if the task is not live. */
+bool core_stop_task(struct core *core, uint32_t workflow, uint32_t experiment, uint64_t task,
+                    int64_t now_ms, struct core_out *out);
 
 /* While paused (disk full, stopping) nothing new is assigned; all else goes on. Resuming
  * dispatches. */
@@ -265,7 +294,7 @@ int64_t core_next_due_ms(const struct core *core);
 /* --- looking ------------------------------------------------------------------------------- */
 
 struct core_experiment_view {
-    uint64_t tasks;
+    uint64_t tasks; /* of a search: those defined so far */
     uint64_t succeeded;
     uint64_t failed;
     uint64_t cancelled;
@@ -276,6 +305,7 @@ struct core_experiment_view {
     uint64_t attempts; /* begun in all */
     bool ready;        /* its dependencies are done */
     bool ended;
+    bool closed; /* a search that will define no more, or no search */
 };
 
 struct core_task_view {
@@ -287,6 +317,7 @@ struct core_task_view {
     uint32_t losses;
     uint32_t node; /* of the newest attempt */
     bool has_output;
+    bool stopped;       /* succeeded because core_stop_task was called */
     int64_t started_ms; /* 0: not yet */
     int64_t duration_ms;
 };

@@ -47,6 +47,7 @@ struct model_task {
     uint32_t term;
     uint32_t node;
     int accepted;
+    bool stopped;
 };
 
 struct cluster {
@@ -69,6 +70,8 @@ struct cluster {
     struct str snapshot;
     size_t snapshot_log_size;
     uint32_t snapshot_defined;
+    uint64_t suggested[WORKFLOWS_MAX][EXPERIMENTS_MAX]; /* tasks of a search, by the facts */
+    bool closed[WORKFLOWS_MAX][EXPERIMENTS_MAX];
     struct model_task tasks[WORKFLOWS_MAX][EXPERIMENTS_MAX][TASKS_MAX];
 };
 
@@ -85,6 +88,8 @@ struct core_result random_result(struct cluster *cluster);
 /* Says Hello with what it has, then reports again what was not settled. */
 void join(struct cluster *cluster, uint32_t node);
 void step_end_one(struct cluster *cluster);
+/* Some search suggests more tasks, closes, or stops one. */
+void step_search(struct cluster *cluster);
 void step_node(struct cluster *cluster);
 void step_time(struct cluster *cluster);
 

@@ -36,6 +36,9 @@ static void check_fact(struct cluster *cluster, const struct fact *fact)
     case FACT_ASSIGNED: {
         struct model_task *task = task_of(cluster, fact->workflow, fact->experiment, fact->task);
         CHECK(!task->live); /* never twice at once */
+        CHECK(!task->stopped);
+        CHECK(!cluster->specs[fact->workflow - 1][fact->experiment].searched ||
+              fact->task < cluster->suggested[fact->workflow - 1][fact->experiment]);
         CHECK(task->accepted == 0);
         task->live = true;
         task->attempt = fact->attempt;
@@ -60,6 +63,19 @@ static void check_fact(struct cluster *cluster, const struct fact *fact)
              t++) {
             task_of(cluster, fact->workflow, fact->experiment, t)->live = false;
         }
+        break;
+    case FACT_SUGGESTED:
+        CHECK(!cluster->closed[fact->workflow - 1][fact->experiment]);
+        CHECK(fact->task > cluster->suggested[fact->workflow - 1][fact->experiment]);
+        cluster->suggested[fact->workflow - 1][fact->experiment] = fact->task;
+        break;
+    case FACT_CLOSED:
+        CHECK(!cluster->closed[fact->workflow - 1][fact->experiment]);
+        cluster->closed[fact->workflow - 1][fact->experiment] = true;
+        break;
+    case FACT_STOPPED:
+        end_in_model(cluster, fact);
+        task_of(cluster, fact->workflow, fact->experiment, fact->task)->stopped = true;
         break;
     case FACT_RETRIED:
         CHECK(task_of(cluster, fact->workflow, fact->experiment, fact->task)->accepted == 0);
@@ -240,6 +256,41 @@ void step_end_one(struct cluster *cluster)
             held->killed && below(cluster, 4) ? OUT_KILLED : held->result.outcome;
     }
     report(cluster, node, held);
+}
+
+static void suggest_some(struct cluster *cluster, uint32_t w, uint32_t e)
+{
+    const struct core_experiment_spec *spec = &cluster->specs[w - 1][e];
+    uint64_t gang = spec->gang > 1 ? spec->gang : 1;
+    uint64_t count = gang * below(cluster, 4) + (below(cluster, 8) == 0);
+    struct core_experiment_view view;
+    core_experiment_view(cluster->core, w, e, &view);
+    bool possible = spec->searched && count > 0 && count % gang == 0 && !view.closed &&
+                    !view.ended && view.tasks + count <= spec->task_count &&
+                    core_workflow_state(cluster->core, w) == WORKFLOW_RUNNING;
+    CHECK(core_suggest(cluster->core, w, e, count, cluster->now_ms, &cluster->out) == possible);
+}
+
+void step_search(struct cluster *cluster)
+{
+    uint32_t w = (uint32_t)(1 + below(cluster, cluster->defined));
+    uint32_t e = (uint32_t)below(cluster, cluster->experiment_count[w - 1]);
+    const struct core_experiment_spec *spec = &cluster->specs[w - 1][e];
+    uint64_t t = below(cluster, spec->task_count);
+    uint64_t choice = below(cluster, cluster->calm ? 5 : 16);
+    if (choice == 0) {
+        struct core_experiment_view view;
+        core_experiment_view(cluster->core, w, e, &view);
+        bool possible = !view.closed && !view.ended;
+        CHECK(core_close(cluster->core, w, e, cluster->now_ms, &cluster->out) == possible);
+    } else if (choice < 4) {
+        bool live = spec->searched && task_of(cluster, w, e, t)->live;
+        if (spec->searched) {
+            CHECK(core_stop_task(cluster->core, w, e, t, cluster->now_ms, &cluster->out) == live);
+        }
+    } else {
+        suggest_some(cluster, w, e);
+    }
 }
 
 static void core_join(struct cluster *cluster, uint32_t node)

@@ -1,9 +1,9 @@
 /* Random clusters against the plainest model of what core.h promises: several workflows with gangs
  * and labels; nodes that fall silent, come back with all, some or none of what they had, lie about
- * it, drain, die and are replaced; messages that are lost; results that are late, doubled or
- * forged; people who cancel and retry; masters that die at any moment, also in the middle of
- * writing down what they decided. A failure prints its seed; run `core_random_test SEED` to see it
- * again. */
+ * it, drain, die and are replaced; searches that suggest, stop and close; messages that are lost;
+ * results that are late, doubled or forged; people who cancel and retry; masters that die at any
+ * moment, also in the middle of writing down what they decided. A failure prints its seed; run
+ * `core_random_test SEED` to see it again. */
 #include "core/core_random.h"
 
 #include <setjmp.h>
@@ -33,6 +33,7 @@ static void make_spec(struct cluster *cluster, uint32_t w, uint32_t e)
         .crash_limit = below(cluster, 4) == 0 ? 3 : 0,
         .depends_on = cluster->depends[w][e]};
     spec->task_count = spec->task_count > TASKS_MAX ? UINT64_C(2) * gang : spec->task_count;
+    spec->searched = below(cluster, 4) == 0;
     if (below(cluster, 3) == 0) {
         spec->labels = (struct core_labels){.items = &label_names[below(cluster, LABELS - 1)],
                                             .count = 1 + below(cluster, 2)};
@@ -105,6 +106,7 @@ static void step_people(struct cluster *cluster)
     uint64_t t = below(cluster, cluster->specs[w - 1][e].task_count);
     struct core_task_view before;
     core_task_view(cluster->core, w, e, t, &before);
+    bool is_defined = !cluster->specs[w - 1][e].searched || t < cluster->suggested[w - 1][e];
     bool is_final = before.state >= TASK_SUCCEEDED;
     switch (below(cluster, 40)) {
     case 0:
@@ -114,7 +116,7 @@ static void step_people(struct cluster *cluster)
     case 2:
     case 3:
         CHECK(core_cancel_task(cluster->core, w, e, t, cluster->now_ms, &cluster->out) ==
-              !is_final);
+              (!is_final && is_defined));
         break;
     case 4:
         core_retry(cluster->core, w, cluster->now_ms, &cluster->out);
@@ -214,7 +216,7 @@ static void step_restart(struct cluster *cluster)
 
 static void step(struct cluster *cluster)
 {
-    switch (below(cluster, 16)) {
+    switch (below(cluster, 17)) {
     case 0:
         step_restart(cluster);
         break;
@@ -233,6 +235,9 @@ static void step(struct cluster *cluster)
     case 7:
     case 8:
         step_time(cluster);
+        break;
+    case 9:
+        step_search(cluster);
         break;
     default:
         step_end_one(cluster);
@@ -273,15 +278,23 @@ static bool all_ended(const struct cluster *cluster)
     return true;
 }
 
+static void check_task_end(struct cluster *cluster, uint32_t w, uint32_t e, uint64_t t)
+{
+    const struct model_task *task = task_of(cluster, w, e, t);
+    bool is_defined = !cluster->specs[w - 1][e].searched || t < cluster->suggested[w - 1][e];
+    struct core_task_view view;
+    core_task_view(cluster->core, w, e, t, &view);
+    CHECK((view.state >= TASK_SUCCEEDED) == is_defined);
+    CHECK((view.state == TASK_SUCCEEDED) == (task->accepted == 1 || task->stopped));
+    CHECK(view.stopped == task->stopped);
+}
+
 static void check_end(struct cluster *cluster)
 {
     for (uint32_t w = 1; w <= cluster->wanted; w++) {
         for (uint32_t e = 0; e < cluster->experiment_count[w - 1]; e++) {
             for (uint64_t t = 0; t < cluster->specs[w - 1][e].task_count; t++) {
-                struct core_task_view view;
-                core_task_view(cluster->core, w, e, t, &view);
-                CHECK(view.state >= TASK_SUCCEEDED);
-                CHECK((view.state == TASK_SUCCEEDED) == (task_of(cluster, w, e, t)->accepted == 1));
+                check_task_end(cluster, w, e, t);
             }
         }
     }
@@ -321,6 +334,8 @@ static void run_cluster(uint64_t seed)
     while (!all_ended(&cluster) && steps++ < CALM_STEPS) {
         if (below(&cluster, 3) == 0) {
             step_time(&cluster);
+        } else if (below(&cluster, 8) == 0) {
+            step_search(&cluster);
         } else {
             step_end_one(&cluster);
         }

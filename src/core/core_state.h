@@ -1,9 +1,9 @@
 /* core_state.h - what a core is made of. Included by src/core alone.
  *
  * apply.c changes lasting state (facts), replay.c does so with facts from a disk; decide.c answers
- * results, node.c what nodes do, term.c a restart, command.c what people ask for; order.c says who
- * is served first, room.c what fits where, dispatch.c and gang.c place tasks; snapshot.c saves and
- * restores, view.c looks, verify.c checks.
+ * results, node.c what nodes do, term.c a restart, command.c what people ask for, suggest.c what a
+ * search does; order.c says who is served first, room.c what fits where, dispatch.c and gang.c
+ * place tasks; snapshot.c saves and restores, view.c looks, verify.c checks.
  *
  * Nodes (struct node), suspicion and readiness are not lasting: they follow from what the shell
  * says, and are gone after a restart.
@@ -17,10 +17,11 @@ enum { CORE_NODES_MAX = 1 << 20 }; /* node numbers are below */
 
 enum task_flag {
     TASK_HAS_OUTPUT = 1,
-    TASK_SUSPECT = 2, /* live, and the lease of its node has lapsed; not lasting */
-    TASK_LISTED = 4,  /* stands in the heap of suspects; not lasting */
-    TASK_HELD = 8,    /* its node says that it has it; only within core_node_join */
-    TASK_LASTING = TASK_HAS_OUTPUT,
+    TASK_SUSPECT = 2,  /* live, and the lease of its node has lapsed; not lasting */
+    TASK_LISTED = 4,   /* stands in the heap of suspects; not lasting */
+    TASK_HELD = 8,     /* its node says that it has it; only within core_node_join */
+    TASK_STOPPED = 16, /* succeeded because it was stopped early: nothing was accepted */
+    TASK_LASTING = TASK_HAS_OUTPUT | TASK_STOPPED,
 };
 
 struct task {
@@ -69,9 +70,12 @@ struct experiment_state_data {
     struct core_experiment_spec spec; /* depends_on is our copy; labels became label_ids */
     enum experiment_state state;
     enum core_cancel_reason cancelled; /* 0: not */
+    bool was_skipped;                  /* as a whole; a search may have no task that could tell */
+    bool closed;      /* no more tasks will be defined; always, if it is no search */
+    uint64_t defined; /* tasks from here on do not exist yet; task_count, if it is no search */
     struct task *tasks;
-    uint64_t next_fresh; /* the first that was never tried and still waits; task_count: none */
-    uint64_t touched;    /* tasks from here on are as they were made */
+    uint64_t next_fresh;       /* the first that was never tried and still waits; `defined`: none */
+    uint64_t touched;          /* tasks from here on are as they were made */
     struct retry_heap retries; /* of tasks; in a gang experiment of groups, by their first task */
     uint64_t queued;           /* tasks in TASK_QUEUED */
     struct retry_heap suspects;
@@ -245,6 +249,10 @@ void heap_remove(struct retry_heap *heap, uint64_t task); /* it is there, once *
 /* apply.c */
 void apply_fact(struct core *core, const struct fact *fact); /* the fact is known to be valid */
 uint64_t task_share(const struct experiment_state_data *experiment);
+bool experiment_is_complete(const struct experiment_state_data *experiment); /* nothing is left */
+/* Whether a retry takes up a search that was cancelled or skipped before it had closed. */
+bool experiment_can_search_on(const struct experiment_state_data *experiment,
+                              enum fact_reopen which);
 /* Whether a retry takes the task up again; of a gang, whether it takes up all of the group. */
 bool experiment_can_reopen(const struct experiment_state_data *experiment, uint64_t task,
                            enum fact_reopen which);
@@ -277,6 +285,10 @@ void decide_lose(struct core *core, const struct core_attempt *id, bool blameles
 /* Only the fact, and a word to people. */
 uint64_t decide_emit_lost(struct core *core, const struct core_attempt *id, uint32_t flags,
                           int64_t now_ms, struct core_out *out);
+
+/* suggest.c */
+/* Whether so many tasks may be defined in all from now on. */
+bool suggestion_is_possible(const struct experiment_state_data *experiment, uint64_t defined);
 
 /* gang.c */
 void gang_break(struct core *core, const struct core_attempt *id, int64_t now_ms,

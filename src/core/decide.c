@@ -6,8 +6,12 @@
 
 /* --- experiments and workflows move on ------------------------------------------------------ */
 
+/* To a search a failure is a result like others; only one that has found nothing is spoilt. */
 static bool is_spoilt(const struct experiment_state_data *experiment)
 {
+    if (experiment->spec.searched) {
+        return experiment->cancelled || experiment->succeeded == 0;
+    }
     return experiment->cancelled || experiment->failed > 0 || experiment->cancelled_count > 0;
 }
 
@@ -20,7 +24,8 @@ bool experiment_dependency_failed(const struct workflow *workflow,
         if (other->state != EXPERIMENT_ENDED) {
             continue;
         }
-        if (other->skipped > 0 || (is_spoilt(other) && !other->spec.allow_failure)) {
+        if (other->skipped > 0 || other->was_skipped ||
+            (is_spoilt(other) && !other->spec.allow_failure)) {
             return true;
         }
     }
@@ -35,8 +40,8 @@ static enum core_workflow_state workflow_outcome(const struct workflow *workflow
         if (experiment->cancelled == CANCEL_ASKED) {
             return WORKFLOW_CANCELLED;
         }
-        bool bad = experiment->failed > 0 || experiment->cancelled_count > 0;
-        if (experiment->skipped > 0 || (bad && !experiment->spec.allow_failure)) {
+        if (experiment->skipped > 0 || experiment->was_skipped ||
+            (is_spoilt(experiment) && !experiment->spec.allow_failure)) {
             state = WORKFLOW_FAILED;
         }
     }

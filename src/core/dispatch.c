@@ -87,7 +87,7 @@ static bool has_work(const struct experiment_state_data *experiment, int64_t now
     if (experiment->spec.workers > 0 && experiment->live >= experiment->spec.workers) {
         return false;
     }
-    return experiment->next_fresh < experiment->spec.task_count ||
+    return experiment->next_fresh < experiment->defined ||
            dispatch_retry_is_due(experiment, now_ms);
 }
 

@@ -27,6 +27,9 @@ enum fact_kind {
     FACT_TASK_CANCELLED, /* task, at_ms: it had not ended */
     FACT_RETRIED,        /* task, at_ms: it had failed, or was cancelled or skipped; runs again */
     FACT_REOPENED,       /* experiment, outcome says which of its tasks run again, at_ms */
+    FACT_SUGGESTED,      /* experiment, task is how many of its tasks are defined now, at_ms */
+    FACT_CLOSED,         /* experiment, at_ms: no more of its tasks will be defined */
+    FACT_STOPPED,        /* task, attempt, at_ms: it ended early because it was told to; done */
     FACT_KIND_COUNT,
 };
 

@@ -161,7 +161,7 @@ static bool find_first(struct experiment_state_data *experiment, int64_t now_ms,
     }
     out->first = experiment->next_fresh;
     /* between two groups: the rest of one that was cut off waits among the retries */
-    return experiment->next_fresh < experiment->spec.task_count &&
+    return experiment->next_fresh < experiment->defined &&
            experiment->next_fresh % experiment->spec.gang == 0;
 }
 

@@ -23,7 +23,7 @@ static bool is_live_attempt(const struct experiment_state_data *experiment, cons
 static bool is_possible_of_task(const struct experiment_state_data *experiment,
                                 const struct fact *fact)
 {
-    if (fact->task >= experiment->spec.task_count) {
+    if (fact->task >= experiment->defined) {
         return false;
     }
     switch (fact->kind) {
@@ -32,6 +32,7 @@ static bool is_possible_of_task(const struct experiment_state_data *experiment,
     case FACT_ACCEPTED:
     case FACT_FAILED:
     case FACT_LOST:
+    case FACT_STOPPED:
         return is_live_attempt(experiment, fact);
     case FACT_TASK_CANCELLED:
         return !task_is_final(&experiment->tasks[fact->task]);
@@ -43,6 +44,8 @@ static bool is_possible_of_task(const struct experiment_state_data *experiment,
     case FACT_CANCELLED:
     case FACT_ENDED:
     case FACT_REOPENED:
+    case FACT_SUGGESTED:
+    case FACT_CLOSED:
     case FACT_KIND_COUNT:
         break;
     }
@@ -60,6 +63,10 @@ static bool is_possible_of_experiment(const struct experiment_state_data *experi
         return experiment->state != EXPERIMENT_ENDED;
     case FACT_REOPENED:
         return fact->outcome <= REOPEN_SKIPPED;
+    case FACT_SUGGESTED:
+        return suggestion_is_possible(experiment, fact->task);
+    case FACT_CLOSED:
+        return !experiment->closed && experiment->state != EXPERIMENT_ENDED;
     case FACT_TERM:
     case FACT_SUBMITTED:
     case FACT_ASSIGNED:
@@ -69,6 +76,7 @@ static bool is_possible_of_experiment(const struct experiment_state_data *experi
     case FACT_ENDED:
     case FACT_TASK_CANCELLED:
     case FACT_RETRIED:
+    case FACT_STOPPED:
     case FACT_KIND_COUNT:
         break;
     }

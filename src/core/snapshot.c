@@ -4,7 +4,7 @@
  * its flags and experiments; for each of those its shape (to be checked), the retries with the time
  * they are due, and the tasks that differ from how they were made. Counters are recomputed, not
  * stored. Version 1, which knew no tasks cancelled one by one, did not say how many those are: all
- * that were tried.
+ * that were tried. Version 2 knew no searches: all tasks are defined.
  */
 #include "core/core_state.h"
 
@@ -14,10 +14,13 @@
 
 enum {
     SNAPSHOT_MAGIC = 0x44524f56,
-    SNAPSHOT_VERSION = 2,
+    SNAPSHOT_VERSION = 3,
     SNAPSHOT_VERSION_OLDEST = 1,
     TASK_BYTES = 30,
 };
+
+/* Bits. */
+enum { SNAPSHOT_CLOSED = 1, SNAPSHOT_SKIPPED = 2 };
 
 /* --- writing --------------------------------------------------------------------------------- */
 
@@ -59,6 +62,9 @@ static void add_task(struct str *out, const struct task *task)
 static void add_experiment(struct str *out, const struct experiment_state_data *experiment)
 {
     add_number(out, experiment->spec.task_count);
+    add_number(out, experiment->defined);
+    add_number(out, (experiment->closed ? SNAPSHOT_CLOSED : 0u) |
+                        (experiment->was_skipped ? SNAPSHOT_SKIPPED : 0u));
     add_number(out, experiment->next_fresh);
     add_number(out, experiment->touched);
     add_number(out, (uint64_t)experiment->cancelled);
@@ -138,6 +144,9 @@ static bool count_task(struct experiment_state_data *experiment, uint64_t number
     struct group *group =
         experiment->groups ? &experiment->groups[number / experiment->spec.gang] : NULL;
     if (number >= experiment->next_fresh && task->attempt > 0) {
+        return false;
+    }
+    if ((task->flags & TASK_STOPPED) && task->state != TASK_SUCCEEDED) {
         return false;
     }
     switch ((enum core_task_state)task->state) {
@@ -232,22 +241,49 @@ static bool take_tasks(struct reader *reader, struct experiment_state_data *expe
         }
     }
     /* the first fresh one is one that waits */
-    return experiment->next_fresh == experiment->spec.task_count ||
+    return experiment->next_fresh == experiment->defined ||
            experiment->tasks[experiment->next_fresh].state == TASK_WAITING;
+}
+
+/* How much of a search there is; false if it cannot be so. */
+static bool take_search(struct reader *reader, struct experiment_state_data *experiment)
+{
+    if (reader->version < 3) {
+        return !experiment->spec.searched;
+    }
+    uint64_t defined = take(reader, 8);
+    uint64_t flags = take(reader, 8);
+    if (reader->bad || flags > (SNAPSHOT_CLOSED | SNAPSHOT_SKIPPED) ||
+        defined > experiment->spec.task_count ||
+        (experiment->groups && defined % experiment->spec.gang != 0)) {
+        return false;
+    }
+    if (!experiment->spec.searched &&
+        (defined != experiment->spec.task_count || !(flags & SNAPSHOT_CLOSED))) {
+        return false;
+    }
+    experiment->defined = defined;
+    experiment->closed = (flags & SNAPSHOT_CLOSED) != 0;
+    experiment->was_skipped = (flags & SNAPSHOT_SKIPPED) != 0;
+    return true;
 }
 
 static bool take_experiment(struct reader *reader, struct experiment_state_data *experiment)
 {
     uint64_t task_count = take(reader, 8);
+    if (reader->bad || task_count != experiment->spec.task_count ||
+        !take_search(reader, experiment)) {
+        return false;
+    }
     uint64_t next_fresh = take(reader, 8);
     uint64_t touched = reader->version > 1 ? take(reader, 8) : next_fresh;
     uint64_t cancelled = take(reader, 8);
     experiment->attempts = take(reader, 8);
     experiment->mean_us = (double)take(reader, 8);
     uint64_t retry_count = take(reader, 8);
-    if (reader->bad || task_count != experiment->spec.task_count || next_fresh > task_count ||
-        touched > task_count || touched < next_fresh || cancelled > CANCEL_TOO_MANY_FAILURES ||
-        retry_count > next_fresh || reader->left / TASK_BYTES < touched) {
+    if (reader->bad || next_fresh > experiment->defined || touched > experiment->defined ||
+        touched < next_fresh || cancelled > CANCEL_TOO_MANY_FAILURES || retry_count > next_fresh ||
+        reader->left / TASK_BYTES < touched) {
         return false;
     }
     experiment->cancelled = (enum core_cancel_reason)cancelled;
@@ -256,10 +292,10 @@ static bool take_experiment(struct reader *reader, struct experiment_state_data 
     if (!take_retries(reader, experiment, retry_count) || !take_tasks(reader, experiment)) {
         return false;
     }
-    uint64_t final = experiment->succeeded + experiment->failed + experiment->cancelled_count +
-                     experiment->skipped;
-    if (final == task_count) {
+    if (experiment_is_complete(experiment)) {
         experiment->state = EXPERIMENT_ENDED;
+    } else if (experiment->was_skipped) {
+        return false;
     }
     return retries_agree(experiment);
 }
@@ -281,7 +317,10 @@ static bool take_workflow(struct reader *reader, struct workflow *workflow)
             return false;
         }
         workflow->live_share += experiment->live * task_share(experiment);
-        if (!workflow->submitted && experiment->touched > 0) {
+        bool untouched = experiment->touched == 0 && !experiment->was_skipped &&
+                         experiment->closed == !experiment->spec.searched &&
+                         (experiment->defined == 0 || !experiment->spec.searched);
+        if (!workflow->submitted && !untouched) {
             return false;
         }
     }

@@ -21,9 +21,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .task_count = 6, .needs = {.cpu_milli = 1000}, .gang = 3, .retries = 2};
     struct core_workflow_spec spec = {.experiments = experiments, .experiment_count = 2};
     struct core_workflow_spec gang_spec = {.experiments = &gangs, .experiment_count = 1};
+    struct core_experiment_spec searches[] = {
+        {.task_count = 4, .searched = true, .needs = {.cpu_milli = 1000}},
+        {.task_count = 2, .needs = {.cpu_milli = 1000}, .depends_on = depends, .depends_count = 1},
+    };
+    struct core_workflow_spec search_spec = {.experiments = searches, .experiment_count = 2};
     struct core *core = core_create();
     core_define(core, 1, &spec);
     core_define(core, 2, &gang_spec);
+    core_define(core, 3, &search_spec);
     core_set_lease(core, 4000);
     bool good = snapshot_size == 0 || core_snapshot_read(core, data, snapshot_size, NULL) == ERR_OK;
     size_t at = snapshot_size;

@@ -21,6 +21,7 @@ static void verify_task(const struct core *core, const struct experiment_state_d
     CHECK(task->state != TASK_SUCCEEDED || task->attempt > 0);
     CHECK(!task_is_live(task) || task->attempt > 0);
     CHECK(!(task->flags & TASK_HELD));
+    CHECK(!(task->flags & TASK_STOPPED) || task->state == TASK_SUCCEEDED);
     bool suspect = (task->flags & TASK_SUSPECT) != 0;
     tally->suspects += suspect;
     CHECK(!suspect || (task->flags & TASK_LISTED));
@@ -76,6 +77,11 @@ static void verify_experiment(const struct core *core,
                               const struct experiment_state_data *experiment, bool begun)
 {
     struct tally tally = {0};
+    CHECK(experiment->defined <= experiment->spec.task_count);
+    CHECK(experiment->touched <= experiment->defined);
+    if (!experiment->spec.searched) {
+        CHECK(experiment->closed && experiment->defined == experiment->spec.task_count);
+    }
     for (uint64_t t = 0; t < experiment->spec.task_count; t++) {
         verify_task(core, experiment, t, &tally);
     }
@@ -89,7 +95,7 @@ static void verify_experiment(const struct core *core,
     CHECK(tally.suspects == experiment->suspect_count);
     CHECK(experiment->suspects.count >= experiment->suspect_count);
     CHECK(experiment->groups || experiment->queued == experiment->retries.count);
-    CHECK(experiment->next_fresh == experiment->spec.task_count ||
+    CHECK(experiment->next_fresh == experiment->defined ||
           experiment->tasks[experiment->next_fresh].state == TASK_WAITING);
     uint64_t most = experiment->spec.workers;
     if (most > 0) {
@@ -99,9 +105,8 @@ static void verify_experiment(const struct core *core,
     if (experiment->groups) {
         verify_groups(experiment, begun);
     }
-    uint64_t final = experiment->succeeded + experiment->failed + experiment->cancelled_count +
-                     experiment->skipped;
-    CHECK((final == experiment->spec.task_count) == (experiment->state == EXPERIMENT_ENDED));
+    CHECK(!experiment->was_skipped || experiment->state == EXPERIMENT_ENDED);
+    CHECK(experiment_is_complete(experiment) == (experiment->state == EXPERIMENT_ENDED));
 }
 
 static void verify_node(const struct core *core, uint32_t number, uint64_t *live)

@@ -18,7 +18,7 @@ void core_experiment_view(const struct core *core, uint32_t workflow, uint32_t e
 {
     const struct experiment_state_data *from = core_experiment_at(core, workflow, experiment);
     *out = (struct core_experiment_view){
-        .tasks = from->spec.task_count,
+        .tasks = from->defined,
         .succeeded = from->succeeded,
         .failed = from->failed,
         .cancelled = from->cancelled_count,
@@ -29,6 +29,7 @@ void core_experiment_view(const struct core *core, uint32_t workflow, uint32_t e
         .attempts = from->attempts,
         .ready = experiment_dependencies_done(core_workflow_at(core, workflow), from),
         .ended = from->state == EXPERIMENT_ENDED,
+        .closed = from->closed,
     };
 }
 
@@ -39,7 +40,7 @@ void core_task_view(const struct core *core, uint32_t workflow, uint32_t experim
     CHECK(task < from->spec.task_count);
     const struct task *item = &from->tasks[task];
     enum core_task_state state = (enum core_task_state)item->state;
-    if (state == TASK_WAITING &&
+    if (state == TASK_WAITING && task < from->defined &&
         experiment_dependencies_done(core_workflow_at(core, workflow), from)) {
         state = TASK_QUEUED;
     }
@@ -51,6 +52,7 @@ void core_task_view(const struct core *core, uint32_t workflow, uint32_t experim
         .failures = item->failures,
         .losses = item->losses,
         .node = item->node,
+        .stopped = (item->flags & TASK_STOPPED) != 0,
         .has_output = (item->flags & TASK_HAS_OUTPUT) != 0,
         .started_ms = item->started_ms,
         .duration_ms = item->duration_ms,

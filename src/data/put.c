@@ -136,6 +136,7 @@ enum err_code copy_put_bytes(struct copy *copy, uint64_t folder, const char *nam
     if (code == ERR_OK) {
         code = write_content(copy, attr.inode, source, &content, err);
     }
+    volume_written(copy->tree.volume, content.extents, content.count);
     engine_release(copy->tree.engine, attr.inode);
     free(content.extents);
     copy->counts.files += code == ERR_OK;

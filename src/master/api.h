@@ -228,6 +228,9 @@ void api_get_task(struct api_call *call);
 void api_cancel_task(struct api_call *call);
 void api_retry_task(struct api_call *call);
 
+void api_list_trials(struct api_call *call);
+void api_get_plan(struct api_call *call);
+
 void api_get_log(struct api_call *call);
 void api_search_logs(struct api_call *call);
 

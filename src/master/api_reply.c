@@ -138,8 +138,12 @@ bool api_find_task(struct api_call *call, struct api_task *out)
            strcmp(recipe->experiments[e].name, call->captures[1]) != 0) {
         e++;
     }
+    struct core_experiment_view view = {0};
+    if (e < recipe->experiment_count) {
+        core_experiment_view(server_core(call->server), out->flow->number, e, &view);
+    }
     if (e == recipe->experiment_count || !api_read_u64(call->captures[2], &out->index) ||
-        out->index >= recipe->experiments[e].task_count) {
+        out->index >= view.tasks) {
         api_fail(call, 404, "there is no task %s/%.80s/%.40s", out->flow->id, call->captures[1],
                  call->captures[2]);
         return false;

@@ -28,6 +28,8 @@ static const struct api_param p_workflow_state = {
     "state", API_WORD, .words = "running succeeded failed cancelled", .about = "only these"};
 static const struct api_param p_experiment = {"experiment", API_TEXT,
                                               .about = "only tasks of this experiment"};
+static const struct api_param p_searched = {"experiment", API_TEXT,
+                                            .about = "only the search of this experiment"};
 static const struct api_param p_task_state = {"state", API_WORD, .words = TASK_STATE_WORDS,
                                               .about = "only tasks in this state"};
 static const struct api_param p_failed = {"failed", API_FLAG, .about = "only tasks that failed"};
@@ -113,6 +115,9 @@ const struct api_route api_routes[] = {
      .status = 200, .schema = "Changed"},
     {"POST", TASK_PATH "/retry", TOKEN_USER, api_retry_task, "retryTask", "run one task again",
      .status = 200, .schema = "Changed"},
+    {"GET", TASK_PATH "/plan", TOKEN_READER, api_get_plan, "getPlan",
+     "what exactly a task runs: its command, folder and environment", .status = 200,
+     .schema = "Plan"},
     {"GET", TASK_PATH "/log", TOKEN_READER, api_get_log, "getLog",
      "what a task printed; with Accept: text/event-stream it is followed",
      PARAMS(&p_offset, &p_size, &p_attempt, &p_log_stream, &p_older, &p_last_event_id),
@@ -122,6 +127,10 @@ const struct api_route api_routes[] = {
     {"GET", WORKFLOW_PATH "/logs/search", TOKEN_READER, api_search_logs, "searchLogs",
      "lines of logs that hold a text; a call does a bounded amount of work",
      PARAMS(&p_find, &p_regex, &p_experiment, PAGE), .status = 200, .schema = "SearchPage"},
+
+    {"GET", WORKFLOW_PATH "/trials", TOKEN_READER, api_list_trials, "listTrials",
+     "the searches of a workflow and every trial of them, in order of number", PARAMS(&p_searched),
+     .status = 200, .schema = "Trials"},
 
     {"GET", API_BASE "/nodes", TOKEN_READER, api_list_nodes, "listNodes", "every node ever seen",
      PARAMS(PAGE), .status = 200, .schema = "Node", .is_list = true},

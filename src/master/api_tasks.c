@@ -87,7 +87,7 @@ static bool scan_experiment(struct api_page *page, struct api_call *call, struct
         (filter->by_state && !may_hold(&view, filter->state))) {
         return true;
     }
-    for (; task->index < experiment->task_count; task->index++) {
+    for (; task->index < view.tasks; task->index++) {
         if (api_page_is_full(page) || (*scanned)++ >= API_SCAN_MAX) {
             return false;
         }

@@ -95,11 +95,17 @@ static void fail_submit(struct api_call *call, enum err_code code, const struct 
     api_reply(call, &reply, 0);
 }
 
+/* Of a search, how many are meant to be tried. */
+static uint64_t tasks_of(const struct experiment *experiment)
+{
+    return experiment->search ? experiment->search->trials : experiment->task_count;
+}
+
 static void add_submitted(struct json *json, const struct core *core, const struct flow *flow)
 {
     uint64_t tasks = 0;
     for (size_t e = 0; e < flow->recipe->experiment_count; e++) {
-        tasks += flow->recipe->experiments[e].task_count;
+        tasks += tasks_of(&flow->recipe->experiments[e]);
     }
     json_object(json);
     json_key(json, "id");
@@ -117,7 +123,7 @@ static void add_submitted(struct json *json, const struct core *core, const stru
         json_key(json, "name");
         json_text(json, flow->recipe->experiments[e].name);
         json_key(json, "tasks");
-        json_u64(json, flow->recipe->experiments[e].task_count);
+        json_u64(json, tasks_of(&flow->recipe->experiments[e]));
         json_end(json);
     }
     json_end(json);

@@ -164,7 +164,9 @@ static void make_plan(struct carrier *carrier, const struct flow *flow,
         .outputs_folder = carrier->outputs_token,
         .output = carrier->output_token,
         .checkpoint = experiment->checkpoint ? carrier->checkpoint_token : NULL,
-        .recipe_folder = flow->code[0] ? carrier->code_token : flow->recipe_folder};
+        .recipe_folder = flow->code[0] ? carrier->code_token : flow->recipe_folder,
+        .given = flow->given,
+        .given_owner = flow->given_owner};
     plan_task(&context, id->experiment, id->task, id->attempt, &carrier->arena, plan);
 }
 
@@ -189,6 +191,13 @@ static size_t other_bytes(const Drover__Run *run)
         bytes += strlen(run->inputs[i]) + 4;
     }
     return bytes;
+}
+
+static char *number_text(struct carrier *carrier, uint64_t number)
+{
+    AUTO_STR struct str text = {0};
+    str_add_u64(&text, number);
+    return arena_strndup(&carrier->arena, str_text(&text), text.size);
 }
 
 static void add_run(struct carrier *carrier, uint32_t node, const struct core_attempt *id)
@@ -220,6 +229,9 @@ static void add_run(struct carrier *carrier, uint32_t node, const struct core_at
     run->grace_ms = experiment->grace_ms;
     run->log_limit_bytes = experiment->log_limit_bytes;
     run->checkpoint = experiment->checkpoint;
+    if (experiment->checkpoint && plan.is_trial) {
+        run->checkpoint_name = number_text(carrier, plan.checkpoint);
+    }
     run->nonce = carrier->nonce;
     run->message_only = carrier->message_only;
     if (bytes > RUN_BYTES_MAX) {

@@ -96,11 +96,12 @@ void depot_end_flow(struct depot *depot, uint32_t number)
 }
 
 void depot_answer(struct depot *depot, uint64_t question, enum err_code verdict, const char *why,
-                  uint64_t log_limit_bytes)
+                  uint64_t log_limit_bytes, uint64_t checkpoint)
 {
     struct post *post = make_post(POST_ANSWER, question, why);
     post->verdict = verdict;
     post->log_limit_bytes = log_limit_bytes;
+    post->checkpoint = checkpoint;
     send_pointer(depot->socket, post);
 }
 
@@ -229,6 +230,7 @@ static void take_answer(struct worker *worker, const struct post *post)
     load->question = 0;
     load->heard_ms = worker->now_ms;
     load->peer->is_known = load->peer->is_known || post->verdict == ERR_OK;
+    load->checkpoint = post->verdict == ERR_OK ? post->checkpoint : load->checkpoint;
     if (post->verdict != ERR_OK && post->verdict != ERR_AGAIN) {
         worker->counts.refused++;
         depot_say_no(worker, load->peer, load->ticket, post->verdict, post->text);

@@ -108,9 +108,11 @@ bool depot_next(struct depot *depot, struct depot_event *out);
 
 /* verdict: ERR_OK: yes; ERR_STALE, ERR_DENIED, ERR_NOT_FOUND: no, for good; ERR_AGAIN: not known
  * yet (the attempt's facts are not durable, the node has not said Hello): it will ask again in a
- * moment. why is for people, or NULL. log_limit_bytes bounds WRITE_LOG; 0: none. */
+ * moment. why is for people, or NULL. log_limit_bytes bounds WRITE_LOG; 0: none.
+ * checkpoint is the number of the checkpoint's folder: the task's, or for the rungs of a trial one
+ * that they share, of which a later task's is the newer. */
 void depot_answer(struct depot *depot, uint64_t question, enum err_code verdict, const char *why,
-                  uint64_t log_limit_bytes);
+                  uint64_t log_limit_bytes, uint64_t checkpoint);
 
 /* The node was revoked or has left for good: whatever it had under way is dropped, whatever it says
  * is refused until depot_welcome_node. */

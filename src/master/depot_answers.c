@@ -2,6 +2,8 @@
  */
 #include "master/server_state.h"
 
+#include "recipe/plan.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +18,25 @@ static bool depends_on(const struct recipe *recipe, uint32_t experiment, const c
     return false;
 }
 
+struct judgement {
+    uint64_t log_limit_bytes;
+    uint64_t checkpoint;
+};
+
+static uint64_t checkpoint_of(const struct flow *flow, const struct core_attempt *id)
+{
+    struct arena scratch = {0};
+    struct plan_context context = {.recipe = flow->recipe,
+                                   .seed = flow->seed,
+                                   .given = flow->given,
+                                   .given_owner = flow->given_owner};
+    uint64_t number = plan_checkpoint(&context, id->experiment, id->task, &scratch);
+    arena_release(&scratch);
+    return number;
+}
+
 static enum err_code judge(const struct server *server, const struct depot_event *event,
-                           uint64_t *log_limit_bytes)
+                           struct judgement *out)
 {
     const struct herd_node *node = herd_find_key(&server->herd, event->key);
     if (!node || node->state == HERD_REVOKED) {
@@ -34,8 +53,10 @@ static enum err_code judge(const struct server *server, const struct depot_event
     if (!reports_is_live_there(server, node, &id)) {
         return node->state == HERD_HERE ? ERR_STALE : ERR_AGAIN;
     }
-    const struct recipe *recipe = server->session->flows[id.workflow - 1]->recipe;
-    *log_limit_bytes = recipe->experiments[id.experiment].log_limit_bytes;
+    const struct flow *flow = server->session->flows[id.workflow - 1];
+    const struct recipe *recipe = flow->recipe;
+    out->log_limit_bytes = recipe->experiments[id.experiment].log_limit_bytes;
+    out->checkpoint = checkpoint_of(flow, &id);
     if (event->ask == DEPOT_READ_OUTPUTS && !depends_on(recipe, id.experiment, event->name)) {
         return ERR_DENIED;
     }
@@ -46,11 +67,12 @@ void depot_read(struct server *server)
 {
     struct depot_event event;
     while (server->depot && depot_next(server->depot, &event)) {
-        uint64_t log_limit_bytes = 0;
+        struct judgement judgement = {0};
         switch (event.kind) {
         case DEPOT_QUESTION: {
-            enum err_code verdict = judge(server, &event, &log_limit_bytes);
-            depot_answer(server->depot, event.number, verdict, NULL, log_limit_bytes);
+            enum err_code verdict = judge(server, &event, &judgement);
+            depot_answer(server->depot, event.number, verdict, NULL, judgement.log_limit_bytes,
+                         judgement.checkpoint);
             break;
         }
         case DEPOT_HTTP: {

@@ -99,7 +99,7 @@ static enum err_code open_inputs(struct load *load, const struct flow_place *flo
 static enum err_code open_checkpoint(struct load *load, const struct flow_place *flow,
                                      struct str *path, struct err *err)
 {
-    depot_flow_add_checkpoint(path, flow, &load->id);
+    depot_flow_add_checkpoint(path, flow, load);
     treewrite_mend(str_text(path));
     int fd = open(str_text(path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {

@@ -143,10 +143,10 @@ void depot_flow_add_attempt(struct str *out, const struct flow_place *flow,
 }
 
 void depot_flow_add_checkpoint(struct str *out, const struct flow_place *flow,
-                               const struct bulk_attempt *id)
+                               const struct load *load)
 {
     str_addf(out, "%s/checkpoints/%s/%" PRIu64 "/%" PRIu64, flow->folder,
-             flow->experiments[id->experiment], id->task / 1000, id->task);
+             flow->experiments[load->id.experiment], load->checkpoint / 1000, load->checkpoint);
 }
 
 void depot_flow_add_staging(struct str *out, const struct flow_place *flow, const struct peer *peer,

@@ -300,7 +300,7 @@ static void one_who_floods_does_not_delay_others(void **state)
         struct depot_event event;
         while (depot_next(evil.pair.depot, &event)) {
             if (event.kind == DEPOT_QUESTION && strcmp(event.key, evil_keys.public_key) != 0) {
-                depot_answer(evil.pair.depot, event.number, ERR_OK, NULL, 0);
+                depot_answer(evil.pair.depot, event.number, ERR_OK, NULL, 0, event.id.task);
             }
         }
         struct bulk_event done;

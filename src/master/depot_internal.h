@@ -48,6 +48,7 @@ struct post {
     uint64_t number;
     enum err_code verdict;
     uint64_t log_limit_bytes;
+    uint64_t checkpoint;
     char *text;   /* why; the key; the folder; method of a request */
     char **texts; /* experiments; versions */
     size_t text_count;
@@ -85,6 +86,8 @@ struct load {
     bool is_over;
     Drover__BulkKind kind;
     struct bulk_attempt id;
+    uint64_t
+        checkpoint; /* which one it is about, once the loop has said so; the task's until then */
     enum load_state state;
     uint64_t question;     /* 0: none */
     Drover__ToDepot *held; /* what waits for the answer */
@@ -227,7 +230,7 @@ void depot_flow_add_log(struct str *out, const struct flow_place *flow,
 void depot_flow_add_attempt(struct str *out, const struct flow_place *flow,
                             const struct bulk_attempt *id);
 void depot_flow_add_checkpoint(struct str *out, const struct flow_place *flow,
-                               const struct bulk_attempt *id);
+                               const struct load *load);
 void depot_flow_add_staging(struct str *out, const struct flow_place *flow, const struct peer *peer,
                             uint64_t ticket);
 /* Removes what the node's earlier boots left under way. */

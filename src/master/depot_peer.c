@@ -146,6 +146,7 @@ struct load *depot_load_create(struct worker *worker, struct peer *peer,
     const Drover__Attempt *id = message->put ? message->put->id : message->get->id;
     if (id) {
         bulk_attempt_from(&load->id, id);
+        load->checkpoint = load->id.task;
     }
     load->kind = message->put ? message->put->kind : message->get->kind;
     load->next = peer->loads;

@@ -236,6 +236,51 @@ static void a_checkpoint_follows_its_task(void **state)
     pair_close(&pair);
 }
 
+/* Task 3 is the first rung of trial 2, task 9 the next: the later task's checkpoint is the newer,
+ * whatever its attempt. */
+static void rungs_of_a_trial_share_a_checkpoint(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair, "rungs");
+    pair.checkpoint = 2;
+    char first[700];
+    char second[700];
+    char there[700];
+    char file[800];
+    path_in(first, sizeof first, pair.work, "first");
+    path_in(second, sizeof second, pair.work, "second");
+    path_in(there, sizeof there, pair.flow, "checkpoints/alpha/0/2");
+    Drover__Attempt id = attempt_of(3, 5);
+    struct bulk_event event;
+    assert_int_equal(mkdir(first, 0755), 0);
+    path_in(file, sizeof file, first, "step-1");
+    testing_write(file, "one", 3);
+    uint64_t watch = bulk_watch_checkpoint(pair.bulk, &id, first);
+    bulk_finish(pair.bulk, watch);
+    pair_expect_done(&pair, watch);
+    testing_assert_same(first, there);
+
+    Drover__Attempt next = attempt_of(9, 1);
+    pair_expect_done(&pair, bulk_fetch_checkpoint(pair.bulk, &next, second));
+    testing_assert_same(first, second);
+    path_in(file, sizeof file, second, "step-2");
+    testing_write(file, "two", 3);
+    watch = bulk_watch_checkpoint(pair.bulk, &next, second);
+    bulk_finish(pair.bulk, watch);
+    pair_expect_done(&pair, watch);
+    testing_assert_same(second, there);
+
+    path_in(file, sizeof file, first, "late");
+    testing_write(file, "late", 4);
+    watch = bulk_watch_checkpoint(pair.bulk, &id, first);
+    bulk_finish(pair.bulk, watch);
+    assert_true(pair_wait(&pair, watch, 10000, &event));
+    assert_int_equal(event.err.code, ERR_STALE);
+    testing_assert_same(second, there);
+    pair_close(&pair);
+}
+
 static void outputs_go_down_and_stay_while_they_are_the_same(void **state)
 {
     (void)state;
@@ -361,6 +406,7 @@ int main(void)
         cmocka_unit_test(a_log_beyond_its_limit_is_refused),
         cmocka_unit_test(a_stale_attempt_is_refused),
         cmocka_unit_test(a_checkpoint_follows_its_task),
+        cmocka_unit_test(rungs_of_a_trial_share_a_checkpoint),
         cmocka_unit_test(outputs_go_down_and_stay_while_they_are_the_same),
         cmocka_unit_test(a_download_goes_on_after_the_master_restarted),
         cmocka_unit_test(a_revoked_node_is_refused),

@@ -110,7 +110,7 @@ static void answer(struct pair *pair, const struct depot_event *event)
         pair->questions++;
         assert_string_equal(event->key, pair->node_keys.public_key);
         depot_answer(pair->depot, event->number, pair->verdict, "as the test wants it",
-                     pair->log_limit_bytes);
+                     pair->log_limit_bytes, pair->checkpoint ? pair->checkpoint : event->id.task);
         break;
     case DEPOT_HTTP:
         pair->http = *event;

@@ -26,6 +26,7 @@ struct pair {
     /* what the loop answers */
     enum err_code verdict;
     uint64_t log_limit_bytes;
+    uint64_t checkpoint; /* 0: the task's */
     uint64_t questions;
     bool in_trouble;
     int troubles;

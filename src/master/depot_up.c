@@ -179,7 +179,7 @@ static enum err_code open_tree(struct worker *worker, struct load *load,
     free(load->staging);
     load->staging = str_take(&staging);
     if (is_checkpoint(load)) {
-        depot_flow_add_checkpoint(&place, flow, &load->id);
+        depot_flow_add_checkpoint(&place, flow, load);
         treewrite_mend(str_text(&place));
         if (load->before != 0 && depot_tree_id(str_text(&place)) != load->before) {
             return err_set(err, ERR_STALE, "the checkpoint before is not here");
@@ -218,25 +218,35 @@ static void move_into_place(struct worker *worker, struct load *load, const char
 }
 
 /* Whose the checkpoint in place is. */
-static void read_stamp(const char *place, uint32_t *attempt, uint32_t *term)
+static struct bulk_attempt read_stamp(const char *place, uint64_t task)
 {
     AUTO_STR struct str file = {0};
     AUTO_STR struct str text = {0};
+    struct bulk_attempt stamp = {.task = task};
     str_addf(&file, "%s.stamp", place);
-    *attempt = 0;
-    *term = 0;
     if (io_read_file(str_text(&file), 256, &text, NULL) == ERR_OK &&
-        sscanf(str_text(&text), "%" SCNu32 " %" SCNu32, attempt, term) != 2) {
-        *attempt = 0;
-        *term = 0;
+        sscanf(str_text(&text), "%" SCNu32 " %" SCNu32 " %" SCNu64, &stamp.attempt, &stamp.term,
+               &stamp.task) < 2) {
+        stamp = (struct bulk_attempt){.task = task};
     }
+    return stamp;
+}
+
+/* Among the tasks of a trial the later one is a later rung. */
+static bool is_newer(const struct bulk_attempt *a, const struct bulk_attempt *b)
+{
+    if (a->task != b->task) {
+        return a->task > b->task;
+    }
+    return a->attempt > b->attempt || (a->attempt == b->attempt && a->term > b->term);
 }
 
 static enum err_code write_stamp(const char *place, const struct bulk_attempt *id, struct err *err)
 {
     AUTO_STR struct str file = {0};
     char text[64];
-    int size = snprintf(text, sizeof text, "%" PRIu32 " %" PRIu32 "\n", id->attempt, id->term);
+    int size = snprintf(text, sizeof text, "%" PRIu32 " %" PRIu32 " %" PRIu64 "\n", id->attempt,
+                        id->term, id->task);
     str_addf(&file, "%s.stamp", place);
     return io_replace_file(str_text(&file), text, (size_t)size, 0644, err);
 }
@@ -251,11 +261,9 @@ static void commit_checkpoint(struct worker *worker, struct load *load)
         return;
     }
     AUTO_STR struct str place = {0};
-    depot_flow_add_checkpoint(&place, flow, &load->id);
-    uint32_t attempt = 0;
-    uint32_t term = 0;
-    read_stamp(str_text(&place), &attempt, &term);
-    if (attempt > load->id.attempt || (attempt == load->id.attempt && term > load->id.term)) {
+    depot_flow_add_checkpoint(&place, flow, load);
+    struct bulk_attempt stamp = read_stamp(str_text(&place), load->id.task);
+    if (is_newer(&stamp, &load->id)) {
         refuse(worker, load, ERR_STALE, "a newer attempt has left a checkpoint");
         return;
     }
@@ -464,7 +472,7 @@ void depot_up_put(struct worker *worker, struct peer *peer, Drover__ToDepot *mes
     if (depot_peer_was_done(peer, message->ticket)) {
         AUTO_STR struct str place = {0};
         if (flow && is_checkpoint(load)) {
-            depot_flow_add_checkpoint(&place, flow, &load->id);
+            depot_flow_add_checkpoint(&place, flow, load);
         }
         say_done(worker, peer, message->ticket,
                  place.size > 0 ? depot_tree_id(str_text(&place)) : 0);

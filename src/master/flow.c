@@ -3,6 +3,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "master/fields.h"
+#include "master/ledger.h"
 #include "recipe/files.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@ void flow_destroy(struct flow *flow)
     if (!flow) {
         return;
     }
+    ledger_destroy(flow->ledger); /* it looks at the recipe */
     recipe_destroy(flow->recipe);
     free(flow->id);
     free(flow->folder);

@@ -9,10 +9,12 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "recipe/diag.h"
-#include "recipe/recipe.h"
+#include "recipe/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+struct ledger;
 
 struct flow {
     uint32_t number;
@@ -28,6 +30,10 @@ struct flow {
     uint64_t seed;
     bool ignore_hardware;
     bool no_containers;
+    struct ledger *ledger; /* what its searches have made of their tasks; NULL: it has none */
+    /* It asked through: goes into every plan_context. */
+    plan_given_fn given;
+    void *given_owner;
     int64_t created_ms;
     int64_t ended_ms; /* 0: not yet, or not known */
 };

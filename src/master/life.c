@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "master/hunt.h"
 #include "master/outputs.h"
 #include "master/server_state.h"
 
@@ -140,6 +141,7 @@ static void stop_keeper(struct server *server)
 
 void server_close(struct server *server)
 {
+    hunts_close(server);
     hooks_stop(server);
     litter_close(server);
     serve_close(server);

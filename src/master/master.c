@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "master/hunt.h"
 #include "master/outputs.h"
 #include "master/series.h"
 #include "master/server_state.h"
@@ -99,6 +100,7 @@ static void tell_task(void *context, uint32_t node, const struct master_task_eve
     struct server *server = context;
     const struct master_observer *observer = server->options->observer;
     server->counts.accepted += event->state == TASK_SUCCEEDED;
+    hunts_wake(server, event->workflow);
     observer->task(observer->context, server, event);
     struct server_event told = {.kind = "task",
                                 .workflow = event->workflow,
@@ -313,6 +315,8 @@ static long poll_timeout_ms(const struct server *server)
     if (server->litter_count > 0) {
         wait_ms = 0;
     }
+    int64_t hunts_ms = hunts_wait_ms(server);
+    wait_ms = hunts_ms < wait_ms ? hunts_ms : wait_ms;
     return wait_ms > 0 ? (long)wait_ms : 0;
 }
 
@@ -423,6 +427,7 @@ void server_turn(struct server *server, long wait_ms)
     inproc_see_end(server, items[1].revents != 0);
     locals_read(server);
     tick_when_due(server);
+    hunts_step(server);
     (void)!litter_step(server);
     watch_backlog(server);
     watch_links(server);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "master/hunt.h"
 #include "master/place.h"
 #include "master/series.h"
 
@@ -55,6 +56,7 @@ static void on_started(struct server *server, struct herd_node *node,
     if (!reports_is_live_there(server, node, &id)) {
         return;
     }
+    hunts_started(server, &id, started->output.data, started->output.len);
     core_task_view(server->core, id.workflow, id.experiment, id.task, &view);
     if (view.state == TASK_RUNNING) {
         return; /* it is said again after every Hello */

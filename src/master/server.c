@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "master/hunt.h"
 #include "master/outputs.h"
 #include "master/server_state.h"
 #include "master/spec.h"
@@ -226,6 +227,9 @@ static enum err_code prepare_flow(struct server *server, struct flow *flow, cons
     if (code == ERR_OK) {
         code = files_expand(flow->recipe, folder, NULL, diags, err);
     }
+    if (code == ERR_OK) {
+        code = hunt_check(flow->recipe, flow->seed, diags, err);
+    }
     if (code == ERR_OK && !server->gate.socket) {
         code = err_set(err, ERR_UNSUPPORTED, "this server takes no nodes");
     }
@@ -348,6 +352,7 @@ static void revive_flow(struct server *server, uint32_t workflow)
     struct flow *flow = server->session->flows[workflow - 1];
     flow->ended_ms = 0;
     server_know_flow(server, flow);
+    hunts_revive(server, workflow);
 }
 
 uint64_t server_retry(struct server *server, uint32_t workflow, uint64_t *after)

@@ -96,6 +96,7 @@ struct server {
     struct removal **litter;
     size_t litter_count;
     size_t litter_cap;
+    struct hunts *hunts; /* NULL until there was a turn */
     struct server_counts counts;
 
     uint64_t documents_posted;

@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "master/fields.h"
+#include "master/hunt.h"
+#include "master/ledger.h"
 #include "master/place.h"
 #include "master/spec.h"
 #include "recipe/files.h"
@@ -181,6 +183,7 @@ static enum err_code load_with_patience(struct session *session, struct err *err
 void session_add_flow(struct session *session, struct flow *flow)
 {
     CHECK(flow->number == session->flow_count + 1);
+    ledger_attach(flow);
     VEC_PUSH(session->flows, session->flow_count, session->flow_cap) = flow;
     session->flow = flow;
 }
@@ -324,6 +327,9 @@ static enum err_code open_existing(const struct session_options *options, struct
         apply_options(session, options);
         code = load_with_patience(session, err);
     }
+    if (code == ERR_OK) {
+        code = ledger_load(session->flow->ledger, err);
+    }
     if (code == ERR_OK && options->seed && *options->seed != session->flow->seed) {
         code = err_set(err, ERR_INVALID,
                        "%s was begun with seed %llu; take another --state for another seed",
@@ -405,6 +411,9 @@ static enum err_code open_given(const struct session_options *options, struct se
     session_add_flow(session, flow);
     session->resumed = false;
     code = files_expand(recipe, source->folder, NULL, diags, err);
+    if (code == ERR_OK) {
+        code = hunt_check(recipe, flow->seed, diags, err);
+    }
     if (code == ERR_OK) {
         code = check_machine(session, options->node, err);
     }
@@ -493,6 +502,9 @@ enum err_code session_read(const char *folder, struct session *out, struct err *
     }
     if (code == ERR_OK) {
         code = load_with_patience(out, err);
+    }
+    for (size_t i = 0; i < out->flow_count && code == ERR_OK; i++) {
+        code = ledger_load(out->flows[i]->ledger, err);
     }
     if (code != ERR_OK) {
         session_release(out);

@@ -29,6 +29,7 @@ void spec_fill(const struct recipe *recipe, bool ignore_hardware, struct core_ex
     for (size_t e = 0; e < recipe->experiment_count; e++) {
         const struct experiment *from = &recipe->experiments[e];
         out[e] = (struct core_experiment_spec){.task_count = from->task_count,
+                                               .searched = from->search != NULL,
                                                .workers = from->workers,
                                                .depends_on = from->depends_on,
                                                .depends_count = from->depends_count,

@@ -91,8 +91,11 @@ void status_json_task(struct json *json, const struct flow *flow, const struct s
     const struct core_task_view *view = task->view;
     const char *experiment = flow->recipe->experiments[task->experiment].name;
     bool ended = view->state == TASK_SUCCEEDED || view->state == TASK_FAILED;
-    struct plan_context context = {
-        .recipe = flow->recipe, .seed = flow->seed, .workflow = flow->id};
+    struct plan_context context = {.recipe = flow->recipe,
+                                   .seed = flow->seed,
+                                   .workflow = flow->id,
+                                   .given = flow->given,
+                                   .given_owner = flow->given_owner};
     AUTO_STR struct str text = {0};
 
     json_object(json);

@@ -23,8 +23,8 @@ void meta_tell(struct meta_server *server, const char *format, ...)
 
 void ask_destroy(struct ask *ask)
 {
+    op_write_end(ask);
     meta_free_op(ask->op);
-    free(ask->extents);
     free(ask);
 }
 

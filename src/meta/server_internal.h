@@ -21,7 +21,8 @@ struct ask {
     struct session *session;
     Drover__MetaOp *op;
     uint64_t number, stamp, fresh;
-    struct extent *extents; /* of a write, once its data has been placed */
+    struct extent *extents; /* of a write, once its data has been placed, */
+    struct volume *volume;  /* in this */
     uint64_t seq;           /* a commit that is waited for */
     struct ask *next;
 };
@@ -131,6 +132,8 @@ MUST_USE enum err_code op_apply(struct meta_server *server, struct ask *ask, str
 /* server_write.c */
 MUST_USE enum err_code op_write(struct meta_server *server, struct ask *ask,
                                 struct engine_attr *out, int *posix, struct err *err);
+
+void op_write_end(struct ask *ask); /* what was placed for it is used, or never will be */
 
 /* server_lock.c */
 MUST_USE enum err_code lock_take(struct meta_server *server, struct session *session,

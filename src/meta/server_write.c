@@ -55,6 +55,7 @@ static void place_data(struct meta_server *server, struct ask *ask)
     const Drover__MetaOp *op = ask->op;
     uint64_t bytes = 0;
     ask->extents = mem_array(op->n_extent, sizeof *ask->extents);
+    ask->volume = server->volume;
     for (size_t i = 0; i < op->n_extent; i++) {
         bytes += op->extent[i]->data.len;
     }
@@ -68,6 +69,17 @@ static void place_data(struct meta_server *server, struct ask *ask)
             meta_extent_from(extent, &ask->extents[i]);
         }
     }
+}
+
+void op_write_end(struct ask *ask)
+{
+    for (size_t i = 0; ask->extents && i < ask->op->n_extent; i++) {
+        if (ask->op->extent[i]->data.len > 0) {
+            volume_written(ask->volume, &ask->extents[i], 1);
+        }
+    }
+    free(ask->extents);
+    ask->extents = NULL;
 }
 
 static void add_packs(struct meta_server *server, const struct ask *ask, const bool *known)

@@ -276,12 +276,7 @@ enum err_code back_sync(struct mount *mount, struct request *request, struct err
     }
     if (request->seq == 0) {
         engine_release(mount->engine, request->inode);
-        volume_commit(mount->volume);
-        /* What the commit that has just begun takes, or the one behind it. */
-        request->seq = volume_seq_next(mount->volume) - 1;
-        if (engine_pending(mount->engine) > 0) {
-            request->seq++;
-        }
+        request->seq = volume_commit(mount->volume);
     }
     return volume_seq_durable(mount->volume) >= request->seq
                ? ERR_OK

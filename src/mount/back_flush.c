@@ -20,6 +20,9 @@ void back_place(struct mount *mount, struct file *file, size_t index, bool inlin
                      inlined, &extent);
     }
     draft_placed(&file->draft, index, &extent);
+    if (!mount->dealer) {
+        VEC_PUSH(file->placed, file->placed_count, file->placed_cap) = extent;
+    }
 }
 
 bool back_is_congested(const struct mount *mount)
@@ -163,25 +166,18 @@ static enum err_code begin_flush(struct mount *mount, struct file *file, bool in
     return code;
 }
 
-static void drop_draft(struct mount *mount, struct file *file)
-{
-    mount->dirty_bytes -= file->draft.memory_bytes;
-    draft_release(&file->draft);
-    file->has_draft = false;
-}
-
 enum err_code back_flush_remote(struct mount *mount, struct file *file, bool inlined, int *posix,
                                 struct err *err)
 {
     enum err_code code = ERR_OK;
     if (file->flush == NULL && draft_is_clean(&file->draft)) {
-        drop_draft(mount, file);
+        file_end_draft(mount, file);
         return ERR_OK;
     }
     if (file->flush == NULL) {
         code = begin_flush(mount, file, inlined, err);
         if (code != ERR_AGAIN) {
-            drop_draft(mount, file); /* it can never arrive */
+            file_end_draft(mount, file); /* it can never arrive */
         }
         return code;
     }
@@ -202,6 +198,6 @@ enum err_code back_flush_remote(struct mount *mount, struct file *file, bool inl
     }
     meta_link_drop(mount->link, file->flush);
     file->flush = NULL;
-    drop_draft(mount, file);
+    file_end_draft(mount, file);
     return code;
 }

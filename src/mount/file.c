@@ -43,6 +43,7 @@ void file_drop(struct mount *mount, struct file *file)
         link = &(*link)->next;
     }
     *link = file->next;
+    free(file->placed);
     free(file);
 }
 
@@ -73,6 +74,17 @@ enum err_code file_begin_draft(struct mount *mount, struct request *request, str
     file->mtime_ns = attr.mtime_ns;
     file->kill_priv = false;
     return ERR_OK;
+}
+
+void file_end_draft(struct mount *mount, struct file *file)
+{
+    if (!mount->dealer) {
+        volume_written(mount->volume, file->placed, file->placed_count);
+    }
+    file->placed_count = 0;
+    mount->dirty_bytes -= file->draft.memory_bytes;
+    draft_release(&file->draft);
+    file->has_draft = false;
 }
 
 void file_relieve(struct mount *mount, struct file *file)
@@ -139,8 +151,7 @@ enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, i
             return code;
         }
     }
-    draft_release(&file->draft);
-    file->has_draft = false;
+    file_end_draft(mount, file);
     return ERR_OK;
 }
 

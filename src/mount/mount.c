@@ -175,7 +175,11 @@ static enum err_code open_session(struct mount *mount, const struct mount_option
     if (mount->dealer) {
         open_fill_remote(&ops);
     }
-    str_addf(&text, "fsname=%s,subtype=drover,default_permissions%s%s", options->label,
+    str_add(&text, "fsname=");
+    for (const char *c = options->label; *c; c++) {
+        str_addf(&text, *c == ',' || *c == '\\' ? "\\%c" : "%c", *c);
+    }
+    str_addf(&text, ",subtype=drover,default_permissions%s%s",
              options->allow_other ? ",allow_other" : "", mount->read_only ? ",ro" : "");
     fuse_opt_add_arg(&args, "drover");
     fuse_opt_add_arg(&args, "-o");
@@ -220,8 +224,7 @@ static enum err_code flush_all(struct mount *mount, struct err *err)
             }
             worst = code != ERR_OK ? code : worst;
             if (file->has_draft) {
-                draft_release(&file->draft);
-                file->has_draft = false;
+                file_end_draft(mount, file);
             }
             back_release(mount, file->inode);
             file->opens = 0;

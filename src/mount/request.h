@@ -38,6 +38,8 @@ struct file { /* an inode that is open, or has a draft */
     int64_t mtime_ns; /* of the draft */
     bool knows_base;         /* just made: its draft begins over nothing */
     struct meta_call *flush; /* the draft is on its way to the owner and must not change; or NULL */
+    struct extent *placed; /* every place given to bytes of the draft, used or overwritten since */
+    size_t placed_count, placed_cap;
     struct file *next;
 };
 
@@ -131,6 +133,8 @@ enum err_code file_begin_draft(struct mount *mount, struct request *request, str
 /* The draft becomes part of the volume (nothing to do: ERR_OK). ERR_AGAIN: not now, try again. */
 enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, int *posix,
                          struct err *err);
+/* Forgets the draft, whether it has become part of the volume or not. */
+void file_end_draft(struct mount *mount, struct file *file);
 /* Moves bytes from memory into packs where the drafts hold too many. */
 void file_relieve(struct mount *mount, struct file *file);
 /* Attributes as users of this mount see them: with the draft's size and time. */

@@ -26,9 +26,8 @@ static void add_root(const struct agent *agent, const struct attempt *attempt, s
     }
 }
 
-/* ROOT/KIND/EXPERIMENT/K, K being the task's thousand: no folder grows without bound. */
-void attempt_folder(const struct agent *agent, const struct attempt *attempt, const char *kind,
-                    struct str *out)
+static void add_folder(const struct agent *agent, const struct attempt *attempt, const char *kind,
+                       uint64_t number, struct str *out)
 {
     const Drover__Run *run = attempt->run;
     str_clear(out);
@@ -38,7 +37,14 @@ void attempt_folder(const struct agent *agent, const struct attempt *attempt, co
     str_add_char(out, '/');
     str_add(out, run->experiment_name);
     str_add_char(out, '/');
-    str_add_u64(out, run->id->task / 1000);
+    str_add_u64(out, number / 1000);
+}
+
+/* ROOT/KIND/EXPERIMENT/K, K being the task's thousand: no folder grows without bound. */
+void attempt_folder(const struct agent *agent, const struct attempt *attempt, const char *kind,
+                    struct str *out)
+{
+    add_folder(agent, attempt, kind, attempt->run->id->task, out);
 }
 
 enum err_code attempt_make_folder(struct made_folder *made, const struct str *path, struct err *err)
@@ -97,13 +103,18 @@ static enum err_code prepare_log(struct agent *agent, const struct attempt *atte
 
 void attempt_checkpoint(const struct agent *agent, const struct attempt *attempt, struct str *out)
 {
-    attempt_folder(agent, attempt, "checkpoints", out);
+    const Drover__Run *run = attempt->run;
+    uint64_t number = run->id->task;
+    if (!attempt->is_remote && run->checkpoint_name[0] != '\0') {
+        number = strtoull(run->checkpoint_name, NULL, 10); /* wire_check: digits that fit */
+    }
+    add_folder(agent, attempt, "checkpoints", number, out);
     if (attempt->is_remote) {
-        attempt_add_name(attempt->run, out);
+        attempt_add_name(run, out);
         return;
     }
     str_add_char(out, '/');
-    str_add_u64(out, attempt->run->id->task);
+    str_add_u64(out, number);
 }
 
 static enum err_code prepare_checkpoint(struct agent *agent, const struct attempt *attempt,

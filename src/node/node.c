@@ -37,6 +37,10 @@ static size_t collect_started(struct agent *agent)
         drover__started__init(started);
         started->id = attempt->run->id;
         started->started_unix_ms = attempt->started_unix_ms;
+        if (attempt->slot && !attempt->is_remote) {
+            started->output.data = (uint8_t *)attempt->slot->output.path;
+            started->output.len = strlen(attempt->slot->output.path);
+        }
         agent->started_pointers[count++] = started;
     }
     return count;

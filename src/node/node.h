@@ -17,8 +17,9 @@
  * - The output folder, DROVER_OUTPUT, is the slot's. When the attempt succeeds and it holds
  *   something, it is renamed to ROOT/attempts/EXPERIMENT/K/INDEX.ATTEMPT before the result is
  *   reported; otherwise it is emptied and used again. Remote: it is also on the master by then.
- * - With checkpoint: true, ROOT/checkpoints/EXPERIMENT/K/INDEX, the task's own; remote,
- *   INDEX.ATTEMPT, which begins as a copy of what the master has.
+ * - With checkpoint: true, ROOT/checkpoints/EXPERIMENT/K/INDEX, the task's own (Run.checkpoint_name
+ * in place of INDEX where tasks share one); remote, INDEX.ATTEMPT, which begins as a copy of what
+ *   the master has.
  */
 #ifndef NODE_NODE_H
 #define NODE_NODE_H

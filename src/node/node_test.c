@@ -267,6 +267,20 @@ static void test_a_checkpoint_folder_outlives_the_attempt(void **state)
     assert_string_equal(step, "7\n");
 }
 
+static void test_tasks_of_one_trial_share_a_checkpoint(void **state)
+{
+    struct testing *testing = *state;
+    struct testing_order order = {.script = "echo rung >> $DROVER_CHECKPOINT/steps",
+                                  .checkpoint = true,
+                                  .checkpoint_name = "4321"};
+    testing_do(testing, &order);
+    testing_do(testing, &order);
+    AUTO_FREE char *steps = testing_read(testing, "checkpoints/train/4/4321/steps");
+    assert_non_null(steps);
+    assert_string_equal(steps, "rung\nrung\n");
+    assert_false(testing_exists(testing, "checkpoints/train/0"));
+}
+
 static void test_outputs_are_kept_only_of_success(void **state)
 {
     struct testing *testing = *state;
@@ -431,6 +445,7 @@ int main(void)
         WITH_NODE(test_inheriting_passes_everything_on),
         WITH_NODE(test_a_secret_is_a_variable_and_never_an_argument),
         WITH_NODE(test_a_checkpoint_folder_outlives_the_attempt),
+        WITH_NODE(test_tasks_of_one_trial_share_a_checkpoint),
         WITH_NODE(test_outputs_are_kept_only_of_success),
         WITH_NODE(test_a_promised_output_must_be_there),
         WITH_NODE(test_a_refused_result_loses_its_output),

@@ -152,6 +152,8 @@ static void fill_run(Drover__Run *run, const struct testing *testing,
     run->gpus = order->gpus;
     run->inherit_env = order->inherit_env;
     run->checkpoint = order->checkpoint;
+    run->checkpoint_name =
+        (char *)(uintptr_t)(order->checkpoint_name ? order->checkpoint_name : "");
     run->message_only = order->message_only;
     if (order->root) {
         run->root = bytes_of(order->root);

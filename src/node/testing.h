@@ -32,6 +32,7 @@ struct testing_order {
     uint32_t gpus;
     bool inherit_env;
     bool checkpoint;
+    const char *checkpoint_name; /* NULL: the task's own */
     bool message_only;
     const char *root; /* NULL: none */
     const char *code;

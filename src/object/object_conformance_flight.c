@@ -133,7 +133,7 @@ static void race(struct conformance *test, enum object_condition condition, cons
                  enum err_code loss)
 {
     struct object_call calls[RIVALS] = {0};
-    struct text texts[RIVALS];
+    struct text texts[RIVALS] = {0};
     for (size_t i = 0; i < RIVALS; i++) {
         snprintf(texts[i].text, sizeof texts[i].text, "rival %zu", i);
         calls[i] = (struct object_call){.verb = OBJECT_PUT,

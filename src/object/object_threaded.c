@@ -20,6 +20,7 @@ struct threaded {
     struct object_call *line, **line_end; /* not yet handed over */
     size_t in_thread;                     /* handed over, not yet back */
     struct object_stats stats;
+    bool is_closing; /* the thread takes no more calls */
 };
 
 struct answer { /* from the thread */
@@ -120,7 +121,7 @@ static void *thread_run(void *argument)
 
 static void hand_over(struct threaded *store)
 {
-    while (store->line != NULL) {
+    while (store->line != NULL && !store->is_closing) {
         struct object_call *call = store->line;
         struct object_call *next = call->next; /* not ours to read once it is handed over */
         ssize_t sent = send(store->fd, &call, sizeof call, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -198,11 +199,9 @@ static void threaded_stats(const struct object_store *base, struct object_stats 
 static void threaded_close(struct object_store *base)
 {
     struct threaded *store = (struct threaded *)base;
-    struct object_call *line = store->line;
     struct object_call *stop = NULL;
 
-    store->line = NULL;
-    store->line_end = &store->line;
+    store->is_closing = true; /* what is started from now on stays in line */
     while (send(store->fd, &stop, sizeof stop, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
         CHECK(errno == EAGAIN || errno == EINTR || errno == ENOBUFS);
         (void)take_answer(store, 0); /* the thread may be waiting for room itself */
@@ -212,9 +211,12 @@ static void threaded_close(struct object_store *base)
     }
     CHECK(store->in_thread == 0);
     pthread_join(store->thread, NULL);
-    while (line != NULL) {
-        struct object_call *call = line;
-        line = call->next;
+    while (store->line != NULL) {
+        struct object_call *call = store->line;
+        store->line = call->next;
+        if (store->line == NULL) {
+            store->line_end = &store->line;
+        }
         call->code = err_set(&call->err, ERR_CANCELLED, "%s: the store was closed",
                              call->key ? call->key : "delete");
         call->done(call);

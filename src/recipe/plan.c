@@ -3,10 +3,11 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "recipe/dims.h"
 
 #include <string.h>
 
-enum { SCRATCH_BYTES = 1024, OWN_ENV_MAX = 8 };
+enum { SCRATCH_BYTES = 1024, OWN_ENV_MAX = 12 };
 
 /* What the parts of one task are made with. `text` is used for one piece after the other. */
 struct planner {
@@ -16,12 +17,49 @@ struct planner {
     struct str text;
     size_t param_count;
     struct value *values; /* by slot: see struct experiment */
+    struct plan_trial trial;
 };
 
 static uint64_t sampling_key(const struct plan_context *context,
                              const struct experiment *experiment)
 {
     return rng_hash_bytes(context->seed, experiment->name, strlen(experiment->name));
+}
+
+/* A point of the space as good as any, for people who want to see what a task would run. */
+static void show_example(const struct plan_context *context, const struct experiment *experiment,
+                         uint64_t index, struct value *values, struct plan_trial *trial,
+                         struct arena *arena)
+{
+    const struct recipe_early_stop *early = &experiment->search->early;
+    const struct dims *dims = dims_create(arena, experiment->space);
+    struct dims_point points[SPACE_PARAMS_MAX];
+    trial->trial = index / experiment->gang;
+    trial->rung = 0;
+    trial->budget = early->algorithm == RECIPE_EARLY_ASHA ? early->min : early->max;
+    dims_example(dims, rng_mix(sampling_key(context, experiment), trial->trial, 0), points);
+    dims_arguments(dims, points, values, arena);
+}
+
+/* The arguments of a task, and which trial it is if it is one. */
+static void draw(const struct plan_context *context, uint32_t number, uint64_t index,
+                 struct value *values, struct plan_trial *trial, struct arena *arena)
+{
+    const struct experiment *experiment = &context->recipe->experiments[number];
+    *trial = (struct plan_trial){0};
+    if (!experiment->search) {
+        space_draw(experiment->space, sampling_key(context, experiment), experiment->sampled, index,
+                   values, arena);
+    } else if (!context->given ||
+               !context->given(context->given_owner, number, index, values, trial, arena)) {
+        show_example(context, experiment, index, values, trial, arena);
+    }
+}
+
+static uint64_t checkpoint_of(const struct experiment *experiment, uint64_t index,
+                              const struct plan_trial *trial)
+{
+    return experiment->search ? trial->trial * experiment->gang + index % experiment->gang : index;
 }
 
 static char *keep(struct planner *planner)
@@ -76,8 +114,8 @@ static void fill_values(struct planner *planner, uint64_t index, uint32_t attemp
     const struct experiment *experiment = planner->experiment;
     size_t count = planner->param_count + RECIPE_BUILTIN_COUNT + experiment->output_ref_count;
     planner->values = arena_alloc(planner->arena, count * sizeof *planner->values);
-    space_draw(experiment->space, sampling_key(context, experiment), experiment->sampled, index,
-               planner->values, planner->arena);
+    draw(context, (uint32_t)(experiment - context->recipe->experiments), index, planner->values,
+         &planner->trial, planner->arena);
     struct value *builtins = planner->values + planner->param_count;
     builtins[RECIPE_TASK] = task_value(planner, index);
     builtins[RECIPE_INDEX] = number_value(planner, index);
@@ -87,6 +125,11 @@ static void fill_values(struct planner *planner, uint64_t index, uint32_t attemp
     builtins[RECIPE_EXPERIMENT] = text_value(experiment->name);
     builtins[RECIPE_WORKFLOW] = text_value(or_else(context->workflow, ""));
     builtins[RECIPE_SEED] = number_value(planner, context->seed);
+    if (experiment->search) {
+        builtins[RECIPE_TRIAL] = number_value(planner, planner->trial.trial);
+        builtins[RECIPE_RUNG] = number_value(planner, planner->trial.rung);
+        builtins[RECIPE_BUDGET] = number_value(planner, planner->trial.budget);
+    }
     for (size_t i = 0; i < experiment->output_ref_count; i++) {
         builtins[RECIPE_BUILTIN_COUNT + i] = output_of(planner, experiment->output_refs[i]);
     }
@@ -178,6 +221,24 @@ static void add_env(struct planner *planner, struct plan_task *out, const char *
     out->env[out->env_count++] = keep(planner);
 }
 
+/* How a trial knows itself, and where reports go. */
+static void add_search_env(struct planner *planner, struct plan_task *out)
+{
+    const struct experiment *experiment = planner->experiment;
+    const struct value *builtins = planner->values + planner->param_count;
+    if (experiment->search) {
+        add_env(planner, out, "DROVER_TRIAL", builtins[RECIPE_TRIAL].text);
+        add_env(planner, out, "DROVER_RUNG", builtins[RECIPE_RUNG].text);
+        add_env(planner, out, "DROVER_BUDGET",
+                planner->trial.budget > 0 ? builtins[RECIPE_BUDGET].text : NULL);
+    }
+    if (planner->context->output && (experiment->search || experiment->metric_count > 0)) {
+        str_clear(&planner->text);
+        str_addf(&planner->text, "DROVER_REPORT=%s/" PLAN_REPORT_FILE, planner->context->output);
+        out->env[out->env_count++] = keep(planner);
+    }
+}
+
 static void plan_env(struct planner *planner, struct plan_task *out)
 {
     const struct experiment *experiment = planner->experiment;
@@ -194,6 +255,7 @@ static void plan_env(struct planner *planner, struct plan_task *out)
     add_env(planner, out, "DROVER_INDEX", builtins[RECIPE_INDEX].text);
     add_env(planner, out, "DROVER_OUTPUT", planner->context->output);
     add_env(planner, out, "DROVER_CHECKPOINT", planner->context->checkpoint);
+    add_search_env(planner, out);
     CHECK(out->env_count < OWN_ENV_MAX);
     for (size_t i = 0; i < experiment->env_count; i++) {
         str_clear(&planner->text);
@@ -251,6 +313,8 @@ void plan_task(const struct plan_context *context, uint32_t experiment, uint64_t
         plan_shell(&planner, out);
     }
     plan_env(&planner, out);
+    out->is_trial = planner.experiment->search != NULL;
+    out->checkpoint = checkpoint_of(planner.experiment, index, &planner.trial);
     out->workdir = plan_workdir(&planner);
     out->output_count = planner.experiment->output_count;
     out->outputs = arena_alloc(arena, out->output_count * sizeof *out->outputs);
@@ -260,12 +324,25 @@ void plan_task(const struct plan_context *context, uint32_t experiment, uint64_t
     str_release(&planner.text);
 }
 
+uint64_t plan_checkpoint(const struct plan_context *context, uint32_t experiment, uint64_t index,
+                         struct arena *scratch)
+{
+    const struct experiment *of = experiment_of(context, experiment, index);
+    struct plan_trial trial = {0};
+    if (of->search) {
+        struct value *values = arena_alloc(scratch, space_param_count(of->space) * sizeof *values);
+        draw(context, experiment, index, values, &trial, scratch);
+    }
+    return checkpoint_of(of, index, &trial);
+}
+
 void plan_params_json(const struct plan_context *context, uint32_t experiment, uint64_t index,
                       struct arena *scratch, struct str *out)
 {
     const struct experiment *of = experiment_of(context, experiment, index);
     size_t count = space_param_count(of->space);
     struct value *values = arena_alloc(scratch, count * sizeof *values);
-    space_draw(of->space, sampling_key(context, of), of->sampled, index, values, scratch);
+    struct plan_trial trial;
+    draw(context, experiment, index, values, &trial, scratch);
     add_params(of->space, values, out);
 }

@@ -252,6 +252,62 @@ static void test_plans_are_the_same_every_time_and_differ_by_seed(void **state)
     recipe_destroy(b);
 }
 
+static bool give(void *owner, uint32_t experiment, uint64_t task, struct value *values,
+                 struct plan_trial *out, struct arena *arena)
+{
+    uint64_t defined = *(uint64_t *)owner;
+    assert_int_equal(experiment, 0);
+    values[0] = (struct value){.kind = VALUE_NUMBER, .text = "0.25", .size = 4};
+    values[1] = (struct value){.kind = VALUE_ABSENT, .text = arena_strdup(arena, "")};
+    *out = (struct plan_trial){.trial = 7, .rung = 2, .budget = 9};
+    return task < defined;
+}
+
+static void test_a_trial_runs_what_the_search_gave_it(void **state)
+{
+    (void)state;
+    struct recipe *recipe =
+        good("experiments:\n"
+             "  t:\n"
+             "    parameters:\n"
+             "      lr: {range: 0-1}\n"
+             "      m: {range: 2-3, when: lr > 0.5}\n"
+             "    gang: 2\n"
+             "    search:\n"
+             "      metric: loss\n"
+             "      goal: minimize\n"
+             "      trials: 10\n"
+             "      early_stop: {algorithm: asha, min: 3, max: 27}\n"
+             "    command: x {{lr}} {{m|flag}} {{trial}} {{rung}} {{budget}}\n");
+    uint64_t defined = 6;
+    struct plan_context context = {.recipe = recipe,
+                                   .output = "/o",
+                                   .checkpoint = "/c",
+                                   .given = give,
+                                   .given_owner = &defined};
+    struct arena arena = {0};
+    struct plan_task task;
+    plan_task(&context, 0, 5, 1, &arena, &task);
+    assert_string_equal(task.argv[2], "x 0.25  7 2 9");
+    assert_string_equal(env_of(&task, "DROVER_TRIAL"), "7");
+    assert_string_equal(env_of(&task, "DROVER_RUNG"), "2");
+    assert_string_equal(env_of(&task, "DROVER_BUDGET"), "9");
+    assert_string_equal(env_of(&task, "DROVER_REPORT"), "/o/metrics.jsonl");
+    assert_string_equal(env_of(&task, "DROVER_PARAMS"), "{\"lr\":0.25}");
+    assert_true(task.is_trial);
+    assert_int_equal(task.checkpoint, 15); /* the second of the gang of trial 7 */
+    assert_int_equal(plan_checkpoint(&context, 0, 4, &arena), 14);
+    plan_task(&context, 0, 6, 1, &arena, &task); /* not defined yet: an example */
+    assert_string_equal(env_of(&task, "DROVER_TRIAL"), "3");
+    assert_string_equal(env_of(&task, "DROVER_BUDGET"), "3");
+    struct plan_task again;
+    context.given = NULL;
+    plan_task(&context, 0, 7, 1, &arena, &again);
+    assert_string_equal(env_of(&task, "DROVER_PARAMS"), env_of(&again, "DROVER_PARAMS"));
+    arena_release(&arena);
+    recipe_destroy(recipe);
+}
+
 static void test_planning_is_quick(void **state)
 {
     (void)state;
@@ -285,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_lines_run_in_one_shell_until_one_fails),
         cmocka_unit_test(test_no_value_becomes_shell_syntax),
         cmocka_unit_test(test_plans_are_the_same_every_time_and_differ_by_seed),
+        cmocka_unit_test(test_a_trial_runs_what_the_search_gave_it),
         cmocka_unit_test(test_planning_is_quick),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);

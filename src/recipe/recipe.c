@@ -198,7 +198,11 @@ static void read_experiment(struct build *build, size_t index)
         diag_add(build->diags, image->line, image->column,
                  "'%s' has both framework: and image:; keep one", experiment->name);
     }
+    build_search(build, experiment, node);
     build_space(build, experiment, node);
+    if (experiment->space) {
+        build_require(build, experiment, node);
+    }
     build_templates(build, experiment, node);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "recipe/diag.h"
+#include "recipe/search_spec.h"
 #include "recipe/space.h"
 #include "recipe/template.h"
 
@@ -36,6 +37,9 @@ enum recipe_builtin {
     RECIPE_EXPERIMENT,
     RECIPE_WORKFLOW,
     RECIPE_SEED,
+    RECIPE_TRIAL,  /* this one and the next two only where there is a search: */
+    RECIPE_RUNG,   /* 0, or with asha which rung of it */
+    RECIPE_BUDGET, /* how far to train, in early_stop's resource; only where max: is given */
     RECIPE_BUILTIN_COUNT,
 };
 
@@ -58,6 +62,13 @@ struct env_entry {
     int column;
 };
 
+/* A form of log lines that hold metrics, as written; for src/metrics to compile. */
+struct metric_pattern {
+    const char *text;
+    int line;
+    int column;
+};
+
 struct experiment {
     const char *name;
     int line;
@@ -65,9 +76,13 @@ struct experiment {
     struct space *space;
     bool sampled;
     uint64_t samples;
-    uint64_t task_count; /* known after files_expand; before it where no files: is used */
-    uint32_t workers;    /* 0: no cap */
-    uint32_t gang;       /* tasks that start together: task_count is a multiple of it; 1: alone */
+    uint64_t task_count;        /* known after files_expand; before it where no files: is used. Of a
+                                   search: the most there can be, trials * rungs_max * gang */
+    struct search_spec *search; /* search:, or NULL; sampled is then false */
+    struct metric_pattern *metrics; /* metrics: */
+    size_t metric_count;
+    uint32_t workers; /* 0: no cap */
+    uint32_t gang;    /* tasks that start together: task_count is a multiple of it; 1: alone */
     int gang_line;
     int gang_column;
     struct hardware hardware;

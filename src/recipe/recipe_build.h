@@ -62,6 +62,13 @@ void build_hardware(struct build *build, struct experiment *experiment, const st
 /* webhook: at the top, which may be missing: recipe_webhook.c */
 void build_webhooks(struct build *build, struct recipe *recipe, const struct ynode *node);
 
+/* search:, before build_space; require:, after it; metrics:. recipe_search.c */
+void build_search(struct build *build, struct experiment *experiment, const struct ynode *node);
+void build_require(struct build *build, struct experiment *experiment, const struct ynode *node);
+void build_metrics(struct build *build, struct experiment *experiment, const struct ynode *node);
+/* build_count_tasks of a search. */
+bool build_count_trials(struct experiment *experiment, struct diag_list *diags);
+
 /* parameters:, zip: and samples:, into a space and a task count: recipe_space.c */
 void build_space(struct build *build, struct experiment *experiment, const struct ynode *node);
 
@@ -74,6 +81,8 @@ bool build_check_env(struct build *build, const struct ynode *node, const char *
 
 /* The built-in names, by enum recipe_builtin: recipe_templates.c */
 extern const char *const build_builtin_names[RECIPE_BUILTIN_COUNT];
+/* Whether this experiment has it at all. */
+bool build_has_builtin(const struct experiment *experiment, enum recipe_builtin builtin);
 
 /* Sets experiment->task_count, once the grid is known, and checks that the gangs fit it. False
  * after a diagnosis at (line, column), or at gang: recipe_space.c */

@@ -118,12 +118,15 @@ static void read_log_limit(struct build *build, struct experiment *experiment,
 }
 
 /* Those without a function need to know of other keys or experiments: recipe_space.c,
- * recipe_templates.c and recipe.c read them. */
+ * recipe_search.c, recipe_templates.c and recipe.c read them. */
 const struct build_key build_experiment_keys[] = {
     {"framework", read_framework},
     {"image", read_image},
     {"parameters", NULL},
     {"samples", NULL},
+    {"search", NULL},
+    {"require", NULL},
+    {"metrics", build_metrics},
     {"workers", read_workers},
     {"gang", read_gang},
     {"hardware", build_hardware},

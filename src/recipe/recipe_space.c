@@ -3,10 +3,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_builtin(const char *name)
+static bool is_builtin(const struct experiment *experiment, const char *name)
 {
     for (size_t i = 0; i < RECIPE_BUILTIN_COUNT; i++) {
-        if (strcmp(build_builtin_names[i], name) == 0) {
+        if (strcmp(build_builtin_names[i], name) == 0 &&
+            build_has_builtin(experiment, (enum recipe_builtin)i)) {
             return true;
         }
     }
@@ -14,14 +15,15 @@ static bool is_builtin(const char *name)
 }
 
 /* True if this can be a parameter at all; what it says of itself is checked by space_parse. */
-static bool check_param(struct build *build, const struct ynode *key, const struct ynode *value)
+static bool check_param(struct build *build, const struct experiment *experiment,
+                        const struct ynode *key, const struct ynode *value)
 {
     if (build_is_experiment_key(key->text) && value->kind == YNODE_SCALAR) {
         diag_add(build->diags, key->line, key->column,
                  "'%s' is not a parameter; move it out of parameters:, one level up", key->text);
         return false;
     }
-    if (is_builtin(key->text)) {
+    if (is_builtin(experiment, key->text)) {
         diag_add(build->diags, key->line, key->column,
                  "'%s' cannot be a parameter: {{%s}} is built in", key->text, key->text);
         return false;
@@ -30,7 +32,8 @@ static bool check_param(struct build *build, const struct ynode *key, const stru
 }
 
 /* A copy of the mapping with the possible parameters only. */
-static const struct ynode *possible_params(struct build *build, const struct ynode *node)
+static const struct ynode *possible_params(struct build *build, const struct experiment *experiment,
+                                           const struct ynode *node)
 {
     struct ynode *copy = arena_alloc(build->arena, sizeof *copy);
     *copy = *node;
@@ -38,7 +41,7 @@ static const struct ynode *possible_params(struct build *build, const struct yno
     copy->keys = arena_alloc(build->arena, node->count * sizeof(struct ynode *));
     copy->items = arena_alloc(build->arena, node->count * sizeof(struct ynode *));
     for (size_t i = 0; i < node->count; i++) {
-        if (check_param(build, node->keys[i], node->items[i])) {
+        if (check_param(build, experiment, node->keys[i], node->items[i])) {
             copy->keys[copy->count] = node->keys[i];
             copy->items[copy->count++] = node->items[i];
         }
@@ -47,14 +50,14 @@ static const struct ynode *possible_params(struct build *build, const struct yno
 }
 
 /* What space_parse is to read; *ok is false after a diagnosis. */
-static const struct ynode *read_params(struct build *build, const struct ynode *experiment_node,
-                                       bool *ok)
+static const struct ynode *read_params(struct build *build, const struct experiment *experiment,
+                                       const struct ynode *experiment_node, bool *ok)
 {
     const struct ynode *node = yaml_get(experiment_node, "parameters");
     if (!node || node->kind != YNODE_MAPPING) {
         return node;
     }
-    const struct ynode *possible = possible_params(build, node);
+    const struct ynode *possible = possible_params(build, experiment, node);
     *ok = possible->count == node->count;
     return possible;
 }
@@ -97,6 +100,9 @@ bool build_count_tasks(struct experiment *experiment, int line, int column, stru
 {
     uint64_t grid_size = 0;
     struct err err = {0};
+    if (experiment->search) {
+        return build_count_trials(experiment, diags) && gangs_fit(experiment, diags);
+    }
     if (space_grid_size(experiment->space, &grid_size, &err) != ERR_OK) {
         diag_add(diags, line, column, "%s", err.text);
         return false;
@@ -125,11 +131,11 @@ void build_space(struct build *build, struct experiment *experiment, const struc
 {
     bool ok = true;
     const struct ynode *samples = yaml_get(node, "samples");
-    if (samples) {
+    if (samples && !experiment->search) {
         experiment->sampled = true; /* even when it is wrong: one diagnosis is enough */
         build_count(build, samples, "samples", 1, RECIPE_TASKS_MAX, &experiment->samples);
     }
-    const struct ynode *params = read_params(build, node, &ok);
+    const struct ynode *params = read_params(build, experiment, node, &ok);
     const struct ynode *zip = ok ? yaml_get(node, "zip") : NULL;
     struct space *space = space_parse(build->arena, params, zip, build->diags);
     if (!space) {
@@ -138,7 +144,7 @@ void build_space(struct build *build, struct experiment *experiment, const struc
     }
     experiment->space = space;
     const char *continuous = NULL;
-    if (!experiment->sampled && space_has_continuous(space, &continuous)) {
+    if (!experiment->sampled && !experiment->search && space_has_continuous(space, &continuous)) {
         const struct ynode *at = key_of(params, continuous);
         diag_add(build->diags, at->line, at->column,
                  "'%s' is continuous, so say how many tasks to draw: add samples: to '%s'",

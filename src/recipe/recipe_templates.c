@@ -16,7 +16,18 @@ const char *const build_builtin_names[RECIPE_BUILTIN_COUNT] = {
     [RECIPE_EXPERIMENT] = "experiment",
     [RECIPE_WORKFLOW] = "workflow",
     [RECIPE_SEED] = "seed",
+    [RECIPE_TRIAL] = "trial",
+    [RECIPE_RUNG] = "rung",
+    [RECIPE_BUDGET] = "budget",
 };
+
+bool build_has_builtin(const struct experiment *experiment, enum recipe_builtin builtin)
+{
+    if (builtin == RECIPE_BUDGET) {
+        return experiment->search && experiment->search->early.max > 0;
+    }
+    return builtin < RECIPE_TRIAL || experiment->search;
+}
 
 struct name {
     const char *text;
@@ -136,14 +147,17 @@ static void collect_names(struct names *names)
 {
     struct experiment *experiment = names->experiment;
     size_t params = space_param_count(experiment->space);
-    names->count = params + RECIPE_BUILTIN_COUNT;
-    names->sorted = mem_array(names->count, sizeof *names->sorted);
-    names->words = mem_array(names->count, sizeof *names->words);
-    for (size_t i = 0; i < names->count; i++) {
+    size_t slots = params + RECIPE_BUILTIN_COUNT;
+    names->sorted = mem_array(slots, sizeof *names->sorted);
+    names->words = mem_array(slots, sizeof *names->words);
+    for (size_t i = 0; i < slots; i++) {
+        if (i >= params && !build_has_builtin(experiment, (enum recipe_builtin)(i - params))) {
+            continue;
+        }
         const char *text =
             i < params ? space_param_name(experiment->space, i) : build_builtin_names[i - params];
-        names->sorted[i] = (struct name){.text = text, .slot = (int)i};
-        names->words[i] = text;
+        names->sorted[names->count] = (struct name){.text = text, .slot = (int)i};
+        names->words[names->count++] = text;
     }
     qsort(names->sorted, names->count, sizeof *names->sorted, compare_names);
     names->refs = mem_array(names->build->experiment_count, sizeof *names->refs);

@@ -99,7 +99,7 @@ static struct value files_value(const struct param *param, uint64_t k, struct ar
                           .size = text.size};
 }
 
-static struct value discrete_value(const struct param *param, uint64_t k, struct arena *scratch)
+struct value space_param_value(const struct param *param, uint64_t k, struct arena *scratch)
 {
     switch (param->form) {
     case PARAM_LIST:
@@ -111,8 +111,8 @@ static struct value discrete_value(const struct param *param, uint64_t k, struct
     case PARAM_DRAWN:
         break;
     }
-    CHECK(param->form != PARAM_DRAWN);
-    return (struct value){0};
+    CHECK(param->dist.stepped);
+    return lattice_value(&param->dist.lattice, k, scratch);
 }
 
 static void fill_discrete(const struct space *space, const uint64_t *at, const bool *present,
@@ -124,7 +124,7 @@ static void fill_discrete(const struct space *space, const uint64_t *at, const b
             continue;
         }
         bool is_here = !param->when || present[i];
-        out[i] = is_here ? discrete_value(param, at[param->axis], scratch)
+        out[i] = is_here ? space_param_value(param, at[param->axis], scratch)
                          : (struct value){.kind = VALUE_ABSENT, .text = ""};
     }
 }

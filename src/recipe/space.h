@@ -19,6 +19,8 @@
  *
  *   batch: [64, 128, "x y", true]     values, used in commands exactly as written (1e-3 stays 1e-3)
  *   batch: {values: [64, 128]}        the same; listing a value twice is an error
+ *     ordered: true                   neighbours are alike, for a search; without it, numbers that
+ *                                     go up (or down) are
  *   lr: 0.1                           one value
  *   shard: 0..99                      whole numbers, both ends included; also {values: 0..99}
  *   x: 0..1 step 0.1                  exact decimals: 0, 0.1, 0.2 ... 1; the upper end is left out

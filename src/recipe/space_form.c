@@ -172,9 +172,9 @@ struct known_key {
 };
 
 static const struct known_key KEYS[] = {
-    {"values", "values"}, {"range", "range"},   {"files", "files"}, {"sampling", "range"},
-    {"step", "range"},    {"integer", "range"}, {"mean", "range"},  {"sd", "range"},
-    {"batch", "files"},   {"when", NULL},
+    {"values", "values"}, {"range", "range"},   {"files", "files"},    {"sampling", "range"},
+    {"step", "range"},    {"integer", "range"}, {"mean", "range"},     {"sd", "range"},
+    {"batch", "files"},   {"when", NULL},       {"ordered", "values"},
 };
 enum { KEY_COUNT = sizeof KEYS / sizeof KEYS[0] };
 
@@ -247,6 +247,13 @@ static bool read_mapping(struct arena *arena, const struct ynode *node, struct p
         }
         return false;
     }
+    const struct ynode *ordered = yaml_get(node, "ordered");
+    bool is_ordered = false;
+    if (ordered && strcmp(form, "values") == 0 && !yaml_as_bool(ordered, &is_ordered)) {
+        diag_add(diags, ordered->line, ordered->column, "ordered must be true or false");
+        keys_ok = false;
+    }
+    param->ordered = !ordered ? PARAM_ORDER_UNSAID : is_ordered ? PARAM_ORDERED : PARAM_UNORDERED;
     bool ok = strcmp(form, "values") == 0
                   ? read_values(arena, yaml_get(node, "values"), param, diags)
               : strcmp(form, "files") == 0 ? read_files(arena, node, param, diags)

@@ -1,4 +1,4 @@
-/* space_internal.h - what a space is made of; only for space*.c and grid.c.
+/* space_internal.h - what a space is made of; only for space*.c, grid.c and dims.c.
  *
  * Discrete parameters lie on axes: one axis each, or one for a whole zip group. The grid is the
  * product of the axes, thinned by conditions (grid.h).
@@ -18,14 +18,22 @@ enum param_form {
     PARAM_DRAWN, /* range: continuous, drawn for each task */
 };
 
+/* Whether neighbours in a list of values are alike; only a search asks. */
+enum param_order {
+    PARAM_ORDER_UNSAID, /* so if they are numbers that go up, or down */
+    PARAM_ORDERED,
+    PARAM_UNORDERED,
+};
+
 struct param {
     const char *name;
     const struct ynode *key; /* where it stands; only valid while parsing */
     const struct ynode *when_node;
     uint64_t name_hash; /* makes its draws independent of which other parameters there are */
     enum param_form form;
-    uint64_t count;         /* of a discrete one's values; of files: 0 until bound */
-    struct value *list;     /* PARAM_LIST */
+    uint64_t count;     /* of a discrete one's values; of files: 0 until bound */
+    struct value *list; /* PARAM_LIST */
+    enum param_order ordered;
     struct lattice lattice; /* PARAM_LATTICE */
     struct dist dist;       /* PARAM_DRAWN */
     const char **patterns;  /* PARAM_FILES, with the four below */
@@ -71,6 +79,9 @@ struct space {
     bool has_drawn_conditions; /* some drawn parameter has one */
     struct grid grid;
 };
+
+/* Value k of one that has values, or steps (space.c). */
+struct value space_param_value(const struct param *param, uint64_t k, struct arena *scratch);
 
 /* Reading one parameter's form (space_form.c). Adds diagnoses and returns false if wrong. */
 bool space_read_form(struct arena *arena, const struct ynode *node, struct param *param,

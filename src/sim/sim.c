@@ -55,6 +55,9 @@ static void check_fact(struct sim *sim, const struct fact *fact)
     case FACT_TASK_CANCELLED:
     case FACT_RETRIED:
     case FACT_REOPENED:
+    case FACT_SUGGESTED:
+    case FACT_CLOSED:
+    case FACT_STOPPED:
     case FACT_KIND_COUNT:
         break;
     }
@@ -224,6 +227,40 @@ static bool is_stuck(struct sim *sim, const struct event *event)
     return sim->queue.count == 0 && sim->now_us - sim->busy_at_us > sim->patience_us;
 }
 
+static uint64_t at_once(uint64_t gang)
+{
+    return gang > 1 ? gang : 1;
+}
+
+/* Searches go on: a new trial for each that ended. */
+static void suggest(struct sim *sim)
+{
+    const struct core_workflow_spec *spec = sim->options->spec;
+    for (uint32_t e = 0; e < spec->experiment_count; e++) {
+        struct core_experiment_view view;
+        if (!spec->experiments[e].searched) {
+            continue;
+        }
+        core_experiment_view(sim->core, WORKFLOW, e, &view);
+        if (!view.ready || view.ended || view.closed) {
+            continue;
+        }
+        const struct sim_search *search = &sim->options->searches[e];
+        uint64_t gang = at_once(spec->experiments[e].gang);
+        uint64_t active = view.tasks - view.succeeded - view.failed - view.cancelled - view.skipped;
+        uint64_t most = search->parallel > 0 ? search->parallel * gang : UINT64_MAX;
+        uint64_t left = search->trials * gang - view.tasks;
+        uint64_t more = most > active ? (most - active) / gang * gang : 0;
+        more = more < left ? more : left;
+        if (more > 0) {
+            CHECK(core_suggest(sim->core, WORKFLOW, e, more, sim_now_ms(sim), &sim->out));
+        }
+        if (more == left) {
+            CHECK(core_close(sim->core, WORKFLOW, e, sim_now_ms(sim), &sim->out));
+        }
+    }
+}
+
 static void play(struct sim *sim)
 {
     const struct sim_options *options = sim->options;
@@ -239,6 +276,8 @@ static void play(struct sim *sim)
             return;
         }
         handle(sim, &event);
+        sim_carry_out(sim);
+        suggest(sim);
         sim_carry_out(sim);
         sim->result->events++;
         if (options->scan_every > 0 && sim->result->events % options->scan_every == 0) {
@@ -261,12 +300,16 @@ static void open_sim(struct sim *sim)
         sim->accepted[e] = mem_array(spec->experiments[e].task_count, sizeof **sim->accepted);
         sim->last_assigned[e] =
             mem_array(spec->experiments[e].task_count, sizeof **sim->last_assigned);
-        sim->result->tasks += spec->experiments[e].task_count;
+        sim->result->tasks += spec->experiments[e].searched ? sim->options->searches[e].trials *
+                                                                  at_once(spec->experiments[e].gang)
+                                                            : spec->experiments[e].task_count;
         int64_t backoff_us = spec->experiments[e].backoff_ms * 1000;
         sim->patience_us = backoff_us > sim->patience_us ? backoff_us : sim->patience_us;
     }
     begin_core(sim, CORE_NODES_GONE, NULL);
     core_submit(sim->core, WORKFLOW, sim_now_ms(sim), &sim->out);
+    sim_carry_out(sim);
+    suggest(sim);
     sim_carry_out(sim);
     for (uint32_t n = 0; n < sim->options->nodes; n++) {
         sim_node_boot(sim, n);

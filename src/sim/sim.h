@@ -34,8 +34,16 @@ struct sim_time {
 MUST_USE enum err_code sim_time_parse(const char *text, struct sim_time *out, struct err *err);
 double sim_time_draw(const struct sim_time *time, struct rng *rng);
 
+/* Of a searched experiment: which trial is next does not matter here, only when. Each is one task
+ * (or gang) of full length. */
+struct sim_search {
+    uint64_t trials;
+    uint32_t parallel; /* at a time; 0: all */
+};
+
 struct sim_options {
     const struct core_workflow_spec *spec;
+    const struct sim_search *searches; /* by experiment; may be NULL if none is searched */
     uint32_t nodes;
     uint32_t slots; /* of each node */
     struct sim_time task_time;

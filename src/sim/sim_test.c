@@ -150,9 +150,33 @@ static void test_200_random_clusters_keep_every_promise(void **state)
     assert_true(restarts > 0);
 }
 
+static void test_a_search_keeps_its_trials_under_way(void **state)
+{
+    (void)state;
+    struct core_experiment_spec experiment = {
+        .task_count = 300, .searched = true, .needs = {.cpu_milli = 1000}};
+    struct sim_search search = {.trials = 100, .parallel = 4};
+    struct core_workflow_spec spec = {.experiments = &experiment, .experiment_count = 1};
+    struct sim_options options = {.spec = &spec,
+                                  .searches = &search,
+                                  .nodes = 10,
+                                  .slots = 1,
+                                  .task_time = {.kind = SIM_FIXED, .a = 60},
+                                  .scan_every = 1};
+    struct sim_result result;
+    assert_int_equal(sim_run(&options, &result, NULL), ERR_OK);
+    assert_int_equal(result.tasks, 100);
+    assert_int_equal(result.accepted, 100);
+    assert_true(result.simulated_s >= 25 * 60 && result.simulated_s < 26 * 60);
+    search.parallel = 0;
+    assert_int_equal(sim_run(&options, &result, NULL), ERR_OK);
+    assert_true(result.simulated_s >= 10 * 60 && result.simulated_s < 11 * 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_search_keeps_its_trials_under_way),
         cmocka_unit_test(test_times_are_read),
         cmocka_unit_test(test_drawn_times_have_the_right_mean),
         cmocka_unit_test(test_a_quiet_cluster_takes_the_time_it_must),

@@ -373,56 +373,67 @@ static void test_damage_of_every_byte_of_an_index_is_seen(void **state)
     ranges_release(&ranges);
 }
 
+enum { POSITIONS = 300 };
+
+/* The plainest model of segments: for each position the number of the segment that holds it, or 0.
+ * What overlaps [offset, offset + size) goes whole. */
+static void model_drop(int *model, uint64_t offset, size_t size)
+{
+    for (uint64_t at = offset; at < offset + size; at++) {
+        int gone = model[at];
+        for (size_t k = 0; gone != 0 && k < POSITIONS; k++) {
+            model[k] = model[k] == gone ? 0 : model[k];
+        }
+    }
+}
+
+static void compare_memory(struct cache_memory *memory, size_t index, const int *model)
+{
+    struct container container = nth(index);
+    uint64_t next = UINT64_MAX;
+    for (size_t k = POSITIONS; k-- > 0;) {
+        size_t size = 0;
+        const uint8_t *bytes = cache_memory_at(memory, &container, k, &size);
+        assert_int_equal(bytes != NULL, model[k] != 0);
+        uint64_t end = k;
+        while (model[k] != 0 && end < POSITIONS && model[end] == model[k]) {
+            end++;
+        }
+        assert_int_equal(cache_memory_covered_to(memory, &container, k), end);
+        next = model[k] != 0 ? k : next;
+        assert_int_equal(cache_memory_next(memory, &container, k), next);
+        if (bytes) {
+            assert_int_equal(size, end - k);
+            assert_int_equal(*bytes, byte_at(index, k));
+        }
+    }
+}
+
 static void test_the_memory_cache_is_what_was_added_and_not_dropped(void **state)
 {
     (void)state;
     struct rng rng = new_rng();
-    enum { POSITIONS = 300 };
     struct cache_memory *memory = cache_memory_create(1 << 20);
-    bool model[CONTAINERS][POSITIONS] = {{0}};
-    for (int step = 0; step < 3000; step++) {
+    int model[CONTAINERS][POSITIONS] = {{0}};
+    for (int step = 1; step <= 3000; step++) {
         size_t index = (size_t)rng_below(&rng, CONTAINERS);
         struct container container = nth(index);
         uint64_t offset = rng_below(&rng, POSITIONS);
-        size_t size = 1 + (size_t)rng_below(&rng, POSITIONS - offset);
-        size = size > 40 ? 40 : size;
+        size_t most = POSITIONS - offset < 40 ? (size_t)(POSITIONS - offset) : 40;
+        size_t size = 1 + (size_t)rng_below(&rng, most);
+        model_drop(model[index], offset, size);
         if (rng_below(&rng, 3) > 0) {
             AUTO_FREE uint8_t *bytes = bytes_of(index, offset, size);
             struct str body = {0};
             str_add_bytes(&body, bytes, size);
-            /* What it overlaps goes whole. */
-            for (uint64_t at = offset; at < offset + size; at++) {
-                for (uint64_t end = cache_memory_covered_to(memory, &container, at), k = at;
-                     end > at && k < end; k++) {
-                    model[index][k] = false;
-                }
-            }
-            uint64_t begin = offset;
-            while (begin > 0 && cache_memory_covered_to(memory, &container, offset) > offset &&
-                   cache_memory_covered_to(memory, &container, begin - 1) ==
-                       cache_memory_covered_to(memory, &container, offset)) {
-                model[index][--begin] = false;
-            }
             cache_memory_add(memory, &container, offset, &body, false);
-            memset(&model[index][offset], true, size);
+            for (size_t k = 0; k < size; k++) {
+                model[index][offset + k] = step;
+            }
         } else {
-            cache_memory_drop(memory, &container, offset, 1);
-            uint64_t at = cache_memory_covered_to(memory, &container, offset);
-            assert_int_equal(at, offset);
-            for (uint64_t k = 0; k < POSITIONS; k++) { /* the segment around it is gone */
-                model[index][k] =
-                    model[index][k] && cache_memory_covered_to(memory, &container, k) > k;
-            }
+            cache_memory_drop(memory, &container, offset, size);
         }
-        for (uint64_t k = 0; k < POSITIONS; k++) {
-            size_t got = 0;
-            const uint8_t *bytes = cache_memory_at(memory, &container, k, &got);
-            assert_int_equal(bytes != NULL, model[index][k]);
-            if (bytes) {
-                assert_int_equal(*bytes, byte_at(index, k));
-                assert_int_equal(cache_memory_next(memory, &container, k), k);
-            }
-        }
+        compare_memory(memory, index, model[index]);
     }
     cache_memory_destroy(memory);
 }

@@ -108,8 +108,8 @@ static void test_damage_of_every_byte_of_an_extent_is_seen(void **state)
     for (size_t i = 0; i < SIZE; i++) {
         plain[i] = (uint8_t)(i / 7);
     }
-    for (uint8_t codec = EXTENT_PLAIN; codec <= EXTENT_ZSTD; codec++) {
-        struct extent extent = make_extent(codec, stored, plain);
+    for (int codec = EXTENT_PLAIN; codec <= EXTENT_ZSTD; codec++) {
+        struct extent extent = make_extent((uint8_t)codec, stored, plain);
         assert_int_equal(extent_decode(&extent, stored, out, NULL), ERR_OK);
         assert_memory_equal(out, plain, SIZE);
         for (size_t i = 0; i < extent.stored_size; i++) {
@@ -128,7 +128,7 @@ static void test_impossible_extents_are_refused(void **state)
     (void)state;
     uint8_t plain[SIZE] = {1, 2, 3};
     uint8_t stored[SIZE];
-    uint8_t *out = mem_alloc(2 * SIZE);
+    uint8_t *out = mem_array(2, SIZE);
     struct extent good = make_extent(EXTENT_ZSTD, stored, plain);
     struct extent bad = good;
     bad.whole = SIZE - 1; /* more comes out than fits */

@@ -7,12 +7,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { REST_MIN = 1024 };
+
 struct engine *engine_create(struct map *map)
 {
     struct engine *engine = mem_alloc(sizeof *engine);
     engine->map = map;
     engine->counters.next_inode = ENGINE_ROOT + 1;
     engine->young_inode = ENGINE_ROOT + 1;
+    engine->rest_min = REST_MIN;
     return engine;
 }
 
@@ -31,6 +34,7 @@ void engine_destroy(struct engine *engine)
     free(engine->touched.items);
     free(engine->result.items);
     free(engine->kin.items);
+    free(engine->tail.items);
     free(engine);
 }
 

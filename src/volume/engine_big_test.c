@@ -2,6 +2,7 @@
  * for one block after another come to an end. */
 #include "base/mem.h"
 #include "volume/engine.h"
+#include "volume/engine_internal.h"
 #include "volume/engine_testmap.h"
 #include "volume/logobj.h"
 
@@ -18,6 +19,7 @@
 enum {
     EXTENTS = 200000,
     EXTENTS_AT_ONCE = 1000,
+    EXTENTS_OF_PACK = 20000,
     EXTENT_BYTES = 4096,
     ENTRIES = 60000,
     WAITS_MAX =
@@ -67,7 +69,7 @@ static void checkpoint(struct bed *bed)
 }
 
 #define PATIENTLY(bed_, code, call)                                                                \
-    for (int waits_ = 0; (code = (call)) == ERR_AGAIN; waits_++) {                                 \
+    for (int waits_ = 0; ((code) = (call)) == ERR_AGAIN; waits_++) {                               \
         assert_true(waits_ < WAITS_MAX);                                                           \
         testmap_supply((bed_)->testmap);                                                           \
     }
@@ -83,22 +85,21 @@ static uint64_t make(struct bed *bed, const char *name)
     return attr.inode;
 }
 
-static void write_many(struct bed *bed, uint64_t inode, uint64_t first)
+static void write_many(struct bed *bed, uint64_t inode, uint64_t first, uint64_t pack,
+                       uint64_t size)
 {
     struct extent extents[EXTENTS_AT_ONCE];
     for (uint64_t i = 0; i < EXTENTS_AT_ONCE; i++) {
         extents[i] = (struct extent){.file_offset = (first + i) * EXTENT_BYTES,
                                      .size = EXTENT_BYTES,
-                                     .container = {CONTAINER_PACK, 0, 1, (first + i) / 16000},
-                                     .offset = (first + i) % 16000 * EXTENT_BYTES,
+                                     .container = {CONTAINER_PACK, 0, 1, pack},
+                                     .offset = (first + i) * EXTENT_BYTES,
                                      .stored_size = EXTENT_BYTES,
                                      .checksum = first * i,
                                      .whole = EXTENT_BYTES};
     }
-    struct engine_write write = {.inode = inode,
-                                 .size = (first + EXTENTS_AT_ONCE) * EXTENT_BYTES,
-                                 .extents = extents,
-                                 .count = EXTENTS_AT_ONCE};
+    struct engine_write write = {
+        .inode = inode, .size = size, .extents = extents, .count = EXTENTS_AT_ONCE};
     struct engine_attr attr;
     int posix = 0;
     enum err_code code = ERR_OK;
@@ -127,9 +128,9 @@ static void test_a_file_of_very_many_extents_is_read_cut_and_removed(void **stat
     struct bed bed = bed_create();
     uint64_t inode = make(&bed, "big");
     for (uint64_t i = 0; i < EXTENTS; i += EXTENTS_AT_ONCE) {
-        write_many(&bed, inode, i);
+        write_many(&bed, inode, i, i / EXTENTS_OF_PACK, (i + EXTENTS_AT_ONCE) * EXTENT_BYTES);
     }
-    size_t packs = (EXTENTS + 15999) / 16000;
+    size_t packs = EXTENTS / EXTENTS_OF_PACK + 1; /* the last is for later */
     for (uint64_t i = 0; i < packs; i++) {
         engine_container_add(bed.engine, &(struct engine_container){
                                              .container = {CONTAINER_PACK, 0, 1, i}, .born = 1});
@@ -149,7 +150,17 @@ static void test_a_file_of_very_many_extents_is_read_cut_and_removed(void **stat
     PATIENTLY(&bed, code, engine_setattr(bed.engine, &caller, &half, &attr, &posix, NULL));
     assert_int_equal(attr.stored, half.attr.size);
     checkpoint(&bed);
+    /* What is written and what is cut off need not be next to one another. */
+    write_many(&bed, inode, 0, packs - 1, half.attr.size / 3 * 2);
+    checkpoint(&bed);
+    /* A removal that is waiting while someone writes sees what was written. */
     struct engine_remove remove = {.folder = ENGINE_ROOT, .name = "big"};
+    while (bed.engine->rest.inode != inode) {
+        code = engine_remove(bed.engine, &caller, &remove, &posix, NULL);
+        assert_int_equal(code, ERR_AGAIN);
+        testmap_supply(bed.testmap);
+    }
+    write_many(&bed, inode, EXTENTS_AT_ONCE, packs - 1, half.attr.size);
     PATIENTLY(&bed, code, engine_remove(bed.engine, &caller, &remove, &posix, NULL));
     assert_int_equal(code, ERR_OK);
     struct engine_usage usage;

@@ -201,7 +201,7 @@ void change_apply(struct engine *engine)
         } else {
             map_delete(engine->map, key.bytes, key.size);
         }
-        pending_set(&engine->pending, key, value);
+        (void)pending_set(&engine->pending, key, value);
     }
     apply_containers(engine);
     if (change->content == engine->rest.inode) {
@@ -213,12 +213,6 @@ void change_apply(struct engine *engine)
     engine->counters.next_inode = change->next_inode;
     engine->counters.files += change->files;
     engine->counters.bytes += change->size_bytes;
-}
-
-enum err_code engine_refuse(int *posix, int value, struct err *err)
-{
-    *posix = value;
-    return err_set(err, ERR_INVALID, "%s", strerrordesc_np(value));
 }
 
 enum err_code engine_named_node(struct engine *engine, uint64_t inode, struct engine_node **out,

@@ -14,149 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Finding extents. ----------------------------------------------------------------------------- */
-
-enum {
-    REST_MIN = 1024,    /* shorter scans begin anew */
-    SCRATCH_MAX = 4096, /* extents */
-};
-
-struct gather {
-    struct extent_list *list;
-    uint64_t to;
-    uint64_t next;
-    bool is_bad;
-};
-
-static bool take_extent(void *context, struct map_slice key, struct map_slice value)
-{
-    struct gather *gather = context;
-    struct extent extent;
-    if (!codec_extent_read(key, value, &extent)) {
-        gather->is_bad = true;
-        return false;
-    }
-    if (extent.file_offset >= gather->to) {
-        return false;
-    }
-    struct extent_list *list = gather->list;
-    /* Two ranges next to one another may both touch it. */
-    if (list->count == 0 || list->items[list->count - 1].file_offset < extent.file_offset) {
-        VEC_PUSH(list->items, list->count, list->cap) = extent;
-    }
-    gather->next = extent_end(&extent);
-    return true;
-}
-
-static bool overlaps(const struct extent *extent, uint64_t from, uint64_t to)
-{
-    return extent->file_offset < to && extent_end(extent) > from;
-}
-
-/* Scans 'E' from the extent on that ends behind `from`. */
-static enum err_code scan_extents(struct engine *engine, uint64_t inode, uint64_t from,
-                                  struct gather *gather, struct err *err)
-{
-    struct codec_key prefix;
-    codec_key_inode(&prefix, 'E', inode);
-    struct codec_key first;
-    codec_key_extent(&first, inode, from + 1);
-    struct map_range range = {.prefix = slice_of_key(&prefix), .from = slice_of_key(&first)};
-    gather->next = from;
-    enum err_code code = map_scan(engine->map, &range, take_extent, gather, err);
-    if (gather->is_bad) {
-        return err_set(err, ERR_CORRUPT, "inode %" PRIu64 ": an extent is damaged", inode);
-    }
-    return code;
-}
-
-/* Keeps a long list for when the operation is called again. */
-static void keep_rest(struct engine *engine, struct extent_list *list, uint64_t next, bool is_whole)
-{
-    struct gather_rest *rest = &engine->rest;
-    if (engine->latest.inode == 0 || list->count < REST_MIN) {
-        return;
-    }
-    struct extent_list spare = rest->list;
-    *rest = engine->latest;
-    rest->next = next;
-    rest->is_whole = is_whole;
-    rest->list = *list;
-    *list = spare;
-    list->count = 0;
-}
-
-/* Gets it back if it is what is asked for; returns true if it is all. */
-static bool take_rest(struct engine *engine, struct extent_list *list, uint64_t *next)
-{
-    struct gather_rest *rest = &engine->rest;
-    const struct gather_rest *asked = &engine->latest;
-    if (rest->inode != asked->inode || rest->from != asked->from || rest->to != asked->to) {
-        return false;
-    }
-    struct extent_list spare = *list;
-    *list = rest->list;
-    *next = rest->next;
-    *rest = (struct gather_rest){.is_whole = rest->is_whole, .list = spare};
-    rest->list.count = 0;
-    return rest->is_whole;
-}
-
-enum err_code data_gather(struct engine *engine, const struct engine_node *node, uint64_t from,
-                          uint64_t to, struct extent_list *list, struct err *err)
-{
-    uint64_t inode = node->attr.inode;
-    if (!node->spread) {
-        if (node->extents > 0 && overlaps(&node->extent, from, to)) {
-            VEC_PUSH(list->items, list->count, list->cap) = node->extent;
-        }
-        return ERR_OK;
-    }
-    if (from >= node->attr.size || from >= to) {
-        return ERR_OK;
-    }
-    size_t before = list->count;
-    struct gather gather = {.list = list, .to = to, .next = from};
-    engine->latest = (struct gather_rest){.inode = before ? 0 : inode, .from = from, .to = to};
-    if (before == 0 && take_rest(engine, list, &gather.next)) {
-        return ERR_OK;
-    }
-    enum err_code code = scan_extents(engine, inode, gather.next, &gather, err);
-    if (code == ERR_AGAIN && before == 0) {
-        keep_rest(engine, list, gather.next, false);
-    }
-    return code;
-}
-
-enum err_code engine_extents(struct engine *engine, const struct engine_span *span,
-                             engine_extent_fn each, void *context, int *posix, struct err *err)
-{
-    *posix = 0;
-    struct engine_node node;
-    enum err_code code = engine_read_node(engine, span->inode, &node, err);
-    if (code == ERR_NOT_FOUND) {
-        return engine_refuse(posix, ENOENT, err);
-    }
-    if (code != ERR_OK || span->size == 0) {
-        return code;
-    }
-    uint64_t end = 0;
-    if (__builtin_add_overflow(span->offset, span->size, &end)) {
-        end = UINT64_MAX;
-    }
-    if (!node.spread) {
-        if (node.extents > 0 && overlaps(&node.extent, span->offset, end)) {
-            (void)each(context, &node.extent);
-        }
-        return ERR_OK;
-    }
-    struct extent_list list = {0}; /* our own: `each` may use the engine */
-    code = data_gather(engine, &node, span->offset, end, &list, err);
-    for (size_t i = 0; code == ERR_OK && i < list.count && each(context, &list.items[i]); i++) {
-    }
-    free(list.items);
-    return code;
-}
+enum { SCRATCH_MAX = 4096 }; /* extents whose memory is kept between operations */
 
 /* Stored bytes that gain or lose their last piece. --------------------------------------------- */
 
@@ -289,10 +147,31 @@ static enum err_code account(struct engine *engine, const struct engine_node *no
 
 /* Splicing. ------------------------------------------------------------------------------------ */
 
+/* Adds what follows the last one of touched. */
+static void append_tail(struct engine *engine)
+{
+    struct extent_list *list = &engine->touched;
+    struct extent_list *tail = &engine->tail;
+    if (list->count == 0) {
+        struct extent_list empty = *list;
+        *list = *tail;
+        *tail = empty;
+        return;
+    }
+    engine->tail_asked = engine->latest;
+    engine->latest.inode = 0; /* touched is not what was gathered at once */
+    for (size_t i = 0; i < tail->count; i++) {
+        if (tail->items[i].file_offset > list->items[list->count - 1].file_offset) {
+            VEC_PUSH(list->items, list->count, list->cap) = tail->items[i];
+        }
+    }
+}
+
 static enum err_code find_touched(struct engine *engine, const struct engine_node *node,
                                   const struct data_splice *splice, struct err *err)
 {
     engine->touched.count = 0;
+    engine->tail.count = 0;
     /* What lies behind the new end comes last, whether it was written or not: pieces are in order.
      */
     for (size_t i = 0, next = 0; i < splice->count && splice->extents[i].file_offset < splice->size;
@@ -303,7 +182,6 @@ static enum err_code find_touched(struct engine *engine, const struct engine_nod
              next++) {
             to = extent_end(&splice->extents[next]);
         }
-        to = to < splice->size ? to : splice->size;
         if (node->spread || engine->touched.count == 0) {
             enum err_code code = data_gather(engine, node, from, to, &engine->touched, err);
             if (code != ERR_OK) {
@@ -314,7 +192,12 @@ static enum err_code find_touched(struct engine *engine, const struct engine_nod
     if (splice->size >= node->attr.size || (!node->spread && engine->touched.count > 0)) {
         return ERR_OK;
     }
-    return data_gather(engine, node, splice->size, UINT64_MAX, &engine->touched, err);
+    /* A list of its own, so that it can be kept if it is long and the operation has to wait. */
+    enum err_code code = data_gather(engine, node, splice->size, UINT64_MAX, &engine->tail, err);
+    if (code == ERR_OK) {
+        append_tail(engine);
+    }
+    return code;
 }
 
 /* Adds the part of a piece that lies in [from, to) and within the file. */
@@ -433,20 +316,25 @@ enum err_code data_splice(struct engine *engine, struct engine_node *node,
     if (code != ERR_OK) {
         return code;
     }
+    struct gather_rest asked = engine->latest;
     find_result(engine, splice);
     code = check_counts(engine, node, err);
     if (code == ERR_OK) {
         code = account(engine, node, err);
     }
     if (code != ERR_OK) {
-        if (code == ERR_AGAIN) {
-            keep_rest(engine, &engine->touched, 0, true);
+        if (code == ERR_AGAIN && asked.inode) {
+            data_keep(engine, &asked, &engine->touched);
+        } else if (code == ERR_AGAIN) {
+            data_keep(engine, &engine->tail_asked, &engine->tail);
         }
         return code;
     }
     exchange(engine, node);
     trim(&engine->touched);
     trim(&engine->result);
+    trim(&engine->kin);
+    trim(&engine->tail);
     engine->change.size_bytes += splice->size - node->attr.size;
     node->attr.size = splice->size;
     node->attr.generation++;

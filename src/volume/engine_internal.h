@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct engine;
 
@@ -43,7 +44,9 @@ struct pending {
     bool dirty;        /* something that may be taken has changed */
 };
 
-void pending_set(struct pending *pending, struct map_slice key, struct map_slice value);
+/* The entry is valid until the next one is set. */
+struct pending_entry *pending_set(struct pending *pending, struct map_slice key,
+                                  struct map_slice value);
 const struct pending_entry *pending_find(const struct pending *pending, struct map_slice key);
 /* A key that is pending counts as changed since the last take. */
 void pending_freshen(struct pending *pending, struct map_slice key);
@@ -138,9 +141,11 @@ struct engine {
     size_t young_count, young_cap;
     struct engine_change change;
     struct gather_rest rest;
+    size_t rest_min; /* shorter lists are gathered anew */
     struct gather_rest
         latest; /* what the latest gathering of a whole list was (without the list) */
-    struct extent_list touched, result, kin; /* scratch of engine_data.c */
+    struct gather_rest tail_asked;
+    struct extent_list touched, tail, result, kin; /* scratch of engine_data.c */
 };
 
 void change_begin(struct engine *engine);
@@ -157,7 +162,12 @@ void change_delete(struct engine *engine, struct map_slice key);
 void change_release(struct engine *engine, uint64_t inode); /* from being held, if applied */
 
 /* Short forms for operations: an errno to the caller, or damage of the map. */
-enum err_code engine_refuse(int *posix, int value, struct err *err);
+static inline enum err_code engine_refuse(int *posix, int value, struct err *err)
+{
+    *posix = value;
+    (void)err_set(err, ERR_INVALID, "%s", strerrordesc_np(value));
+    return ERR_INVALID;
+}
 /* An inode that a caller names: ENOENT if there is none. */
 MUST_USE enum err_code engine_named_node(struct engine *engine, uint64_t inode,
                                          struct engine_node **out, int *posix, struct err *err);
@@ -196,6 +206,9 @@ MUST_USE enum err_code data_free(struct engine *engine, struct engine_node *node
 MUST_USE enum err_code data_gather(struct engine *engine, const struct engine_node *node,
                                    uint64_t from, uint64_t to, struct extent_list *list,
                                    struct err *err);
+/* The operation has to wait: what was asked of data_gather and gave this list is kept if it is
+ * long. */
+void data_keep(struct engine *engine, const struct gather_rest *asked, struct extent_list *list);
 MUST_USE enum err_code xattr_free(struct engine *engine, const struct engine_node *node,
                                   struct err *err);
 void engine_kill_priv(struct engine_node *node);

@@ -243,6 +243,33 @@ static bool lies_within(struct model *model, uint64_t folder, uint64_t ancestor)
     return folder == ancestor;
 }
 
+/* The new name exists. */
+static int check_replacing(struct model *model, const struct engine_rename *rename,
+                           const struct model_name *source, const struct model_name *target)
+{
+    if (rename->flags & RENAME_NOREPLACE) {
+        return EEXIST;
+    }
+    if (source->inode == target->inode) {
+        return 0;
+    }
+    bool from_folder = S_ISDIR(model_file(model, source->inode)->attr.mode);
+    bool to_folder = S_ISDIR(model_file(model, target->inode)->attr.mode);
+    if (from_folder && lies_within(model, rename->to, source->inode)) {
+        return EINVAL;
+    }
+    if (to_folder && lies_within(model, rename->from, target->inode)) {
+        return rename->flags & RENAME_EXCHANGE ? EINVAL : ENOTEMPTY;
+    }
+    if (rename->flags & RENAME_EXCHANGE) {
+        return 0;
+    }
+    if (from_folder != to_folder) {
+        return from_folder ? ENOTDIR : EISDIR;
+    }
+    return to_folder && !is_empty(model, target->inode) ? ENOTEMPTY : 0;
+}
+
 static int check_rename(struct model *model, const struct engine_rename *rename,
                         struct model_name **source, struct model_name **target)
 {
@@ -266,27 +293,7 @@ static int check_rename(struct model *model, const struct engine_rename *rename,
                     lies_within(model, rename->to, (*source)->inode);
         return rename->flags & RENAME_EXCHANGE ? ENOENT : ring ? EINVAL : 0;
     }
-    if (rename->flags & RENAME_NOREPLACE) {
-        return EEXIST;
-    }
-    if ((*source)->inode == (*target)->inode) {
-        return 0;
-    }
-    bool from_folder = S_ISDIR(model_file(model, (*source)->inode)->attr.mode);
-    bool to_folder = S_ISDIR(model_file(model, (*target)->inode)->attr.mode);
-    if (from_folder && lies_within(model, rename->to, (*source)->inode)) {
-        return EINVAL;
-    }
-    if (to_folder && lies_within(model, rename->from, (*target)->inode)) {
-        return rename->flags & RENAME_EXCHANGE ? EINVAL : ENOTEMPTY;
-    }
-    if (rename->flags & RENAME_EXCHANGE) {
-        return 0;
-    }
-    if (from_folder != to_folder) {
-        return from_folder ? ENOTDIR : EISDIR;
-    }
-    return to_folder && !is_empty(model, (*target)->inode) ? ENOTEMPTY : 0;
+    return check_replacing(model, rename, *source, *target);
 }
 
 /* An inode leaves one folder for another. */

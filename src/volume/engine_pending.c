@@ -67,7 +67,8 @@ static void set_value(struct pending *pending, struct pending_entry *entry, stru
     entry->value_size = (uint32_t)value.size;
 }
 
-void pending_set(struct pending *pending, struct map_slice key, struct map_slice value)
+struct pending_entry *pending_set(struct pending *pending, struct map_slice key,
+                                  struct map_slice value)
 {
     grow_slots(pending);
     uint32_t hash = hash_of(key);
@@ -87,6 +88,7 @@ void pending_set(struct pending *pending, struct map_slice key, struct map_slice
     set_value(pending, entry, value);
     entry->fresh = true;
     pending->dirty = true;
+    return entry;
 }
 
 const struct pending_entry *pending_find(const struct pending *pending, struct map_slice key)
@@ -138,9 +140,9 @@ static void emit(struct taking *taking, const struct pending_entry *entry, const
 
 static void keep(struct taking *taking, const struct pending_entry *entry)
 {
-    pending_set(&taking->kept, (struct map_slice){entry->key, entry->key_size},
-                (struct map_slice){entry->value, entry->value_size});
-    taking->kept.entries[taking->kept.count - 1].fresh = false;
+    struct map_slice key = {entry->key, entry->key_size};
+    struct map_slice value = {entry->value, entry->value_size};
+    pending_set(&taking->kept, key, value)->fresh = false;
 }
 
 size_t pending_without_held(const struct engine *engine, const struct pending_entry *entry,

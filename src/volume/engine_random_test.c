@@ -89,8 +89,8 @@ static void do_make(struct world *world)
     struct err err = {0};
     int posix = 0;
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code,
-               engine_make(world->engine, &world->caller, &make, &attr, &posix, &err));
+    UNTIL_DONE_OR_TIRED(world, code,
+                        engine_make(world->engine, &world->caller, &make, &attr, &posix, &err));
     expect(code, posix, model_make(&world->model, &world->caller, &make), &err);
     if (code == ERR_OK) {
         struct model_file *file = model_file(&world->model, world->model.next_inode - 1);
@@ -114,8 +114,8 @@ static void do_link(struct world *world)
     struct err err = {0};
     int posix = 0;
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code,
-               engine_link(world->engine, &world->caller, &link, &attr, &posix, &err));
+    UNTIL_DONE_OR_TIRED(world, code,
+                        engine_link(world->engine, &world->caller, &link, &attr, &posix, &err));
     expect(code, posix, model_link(&world->model, &world->caller, &link), &err);
 }
 
@@ -129,8 +129,8 @@ static void do_remove(struct world *world)
     struct err err = {0};
     int posix = 0;
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code,
-               engine_remove(world->engine, &world->caller, &remove, &posix, &err));
+    UNTIL_DONE_OR_TIRED(world, code,
+                        engine_remove(world->engine, &world->caller, &remove, &posix, &err));
     expect(code, posix, model_remove(&world->model, &world->caller, &remove), &err);
 }
 
@@ -152,8 +152,8 @@ static void do_rename(struct world *world)
     struct err err = {0};
     int posix = 0;
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code,
-               engine_rename(world->engine, &world->caller, &rename, &posix, &err));
+    UNTIL_DONE_OR_TIRED(world, code,
+                        engine_rename(world->engine, &world->caller, &rename, &posix, &err));
     expect(code, posix, model_rename(&world->model, &world->caller, &rename), &err);
 }
 
@@ -171,7 +171,7 @@ static void do_open_or_close(struct world *world)
     uint64_t inode = file->attr.inode;
     struct err err = {0};
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code, engine_forget(world->engine, inode, &err));
+    UNTIL_DONE_OR_TIRED(world, code, engine_forget(world->engine, inode, &err));
     assert_int_equal(code, ERR_OK);
     model_close(&world->model, inode);
 }
@@ -214,8 +214,8 @@ static void do_setattr(struct world *world)
     struct err err = {0};
     int posix = 0;
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code,
-               engine_setattr(world->engine, &world->caller, &set, &attr, &posix, &err));
+    UNTIL_DONE_OR_TIRED(world, code,
+                        engine_setattr(world->engine, &world->caller, &set, &attr, &posix, &err));
     expect(code, posix, model_setattr(&world->model, &world->caller, &set), &err);
     if (code == ERR_OK) {
         world_compare_attr(&attr, model_file(&world->model, set.attr.inode));
@@ -282,8 +282,8 @@ static void do_write(struct world *world)
     struct err err = {0};
     int posix = 0;
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code,
-               engine_write(world->engine, &world->caller, &write, &attr, &posix, &err));
+    UNTIL_DONE_OR_TIRED(world, code,
+                        engine_write(world->engine, &world->caller, &write, &attr, &posix, &err));
     expect(code, posix, model_write(&world->model, &world->caller, &write, parts), &err);
     if (code == ERR_OK) {
         world_compare_attr(&attr, model_file(&world->model, write.inode));
@@ -312,8 +312,8 @@ static void do_move(struct world *world)
     struct err err = {0};
     int posix = 0;
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code,
-               engine_extents(world->engine, &span, pick_extent, &picked, &posix, &err));
+    UNTIL_DONE_OR_TIRED(world, code,
+                        engine_extents(world->engine, &span, pick_extent, &picked, &posix, &err));
     if (!picked.found) {
         return;
     }
@@ -337,8 +337,8 @@ static void do_move(struct world *world)
     picked.extent.offset += stale ? 1 : 0;
     VEC_PUSH(world->stored, world->stored_count, world->stored_cap) = copy;
     bool moved = false;
-    UNTIL_DONE(world->testmap, code,
-               engine_move(world->engine, span.inode, &picked.extent, &fresh, &moved, &err));
+    UNTIL_DONE_OR_TIRED(
+        world, code, engine_move(world->engine, span.inode, &picked.extent, &fresh, &moved, &err));
     assert_int_equal(code, ERR_OK);
     assert_int_equal(moved, !stale);
 }
@@ -356,8 +356,8 @@ static void do_xattr(struct world *world)
     struct err err = {0};
     int posix = 0;
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code,
-               engine_xattr_set(world->engine, &world->caller, &xattr, &posix, &err));
+    UNTIL_DONE_OR_TIRED(world, code,
+                        engine_xattr_set(world->engine, &world->caller, &xattr, &posix, &err));
     expect(code, posix, model_xattr_set(&world->model, &world->caller, &xattr), &err);
 }
 
@@ -369,8 +369,8 @@ static void do_lookup(struct world *world)
     struct err err = {0};
     int posix = 0;
     enum err_code code = ERR_OK;
-    UNTIL_DONE(world->testmap, code,
-               engine_lookup(world->engine, folder, name, &attr, &posix, &err));
+    UNTIL_DONE_OR_TIRED(world, code,
+                        engine_lookup(world->engine, folder, name, &attr, &posix, &err));
     const struct model_file *file = model_file(&world->model, folder);
     const struct model_name *found = model_name(&world->model, folder, name);
     int wanted = *name == '\0'               ? ENOENT

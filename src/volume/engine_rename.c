@@ -190,6 +190,7 @@ static enum err_code carry_out(struct engine *engine, struct rename_plan *plan, 
     if (code != ERR_OK) {
         return code;
     }
+    CHECK(!plan->is_exchange || target);
     stamp(engine, plan->from, plan->caller->now_ns, true);
     stamp(engine, plan->to, plan->caller->now_ns, true);
     settle(engine, source, plan->to, plan->caller);

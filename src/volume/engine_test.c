@@ -225,12 +225,16 @@ static void test_only_a_new_empty_file_can_be_held(void **state)
     assert_int_equal(make(&bed, ENGINE_ROOT, "old", S_IFREG | 0644, &old), 0);
     commit(&bed, &successor);
     assert_int_equal(make(&bed, ENGINE_ROOT, "folder", S_IFDIR | 0755, &folder), 0);
+    struct engine_set set = {.attr = {.inode = old, .mode = 0600}, .set = ENGINE_SET_MODE};
+    struct engine_attr attr;
+    int posix = 0;
+    assert_int_equal(engine_setattr(bed.engine, &caller, &set, &attr, &posix, NULL), ERR_OK);
     engine_hold(bed.engine, ENGINE_ROOT, "old", old);
     engine_hold(bed.engine, ENGINE_ROOT, "folder", folder);
     engine_hold(bed.engine, ENGINE_ROOT, "none", 12345);
-    assert_int_equal(rename_name(&bed, ENGINE_ROOT, "old", ENGINE_ROOT, "older"), 0);
     commit(&bed, &successor);
-    assert_int_equal(lookup(successor.engine, ENGINE_ROOT, "older", NULL), 0);
+    assert_int_equal(engine_getattr(successor.engine, old, &attr, &posix, NULL), ERR_OK);
+    assert_int_equal(attr.mode, S_IFREG | 0600);
     assert_int_equal(lookup(successor.engine, ENGINE_ROOT, "folder", NULL), 0);
     successor_release(&successor);
     bed_destroy(&bed);

@@ -1,6 +1,7 @@
 #include "volume/engine_world.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "volume/engine_internal.h"
 #include "volume/logobj.h"
 
 #include <setjmp.h>
@@ -49,6 +50,7 @@ struct content {
     uint8_t bytes[MODEL_BYTES_MAX];
     bool is_data[MODEL_BYTES_MAX];
     uint64_t end;
+    size_t count;
     uint64_t *live; /* by pack, counted once for each stored extent */
     bool *seen;     /* by stored */
 };
@@ -62,6 +64,7 @@ static bool see_extent(void *context, const struct extent *extent)
     assert_true(extent->size > 0);
     assert_true(extent->skip + extent->size <= stored->whole);
     content->end = extent->file_offset + extent->size;
+    content->count++;
     assert_true(content->end <= MODEL_BYTES_MAX);
     memcpy(content->bytes + extent->file_offset, stored->bytes + extent->skip, extent->size);
     memset(content->is_data + extent->file_offset, 1, extent->size);
@@ -70,6 +73,19 @@ static bool see_extent(void *context, const struct extent *extent)
         content->live[extent->container.number] += extent->stored_size;
     }
     return true;
+}
+
+/* What the inode says of its extents and extended attributes is so. */
+static void compare_node(const struct view *view, const struct model_file *file, size_t extents)
+{
+    struct engine_node node;
+    struct err err = {0};
+    enum err_code code = ERR_OK;
+    UNTIL_DONE(view->testmap, code, engine_read_node(view->engine, file->attr.inode, &node, &err));
+    assert_int_equal(code, ERR_OK);
+    assert_int_equal(node.xattrs, file->xattr_count);
+    assert_int_equal(node.extents, extents);
+    assert_true(node.spread || node.extents <= 1);
 }
 
 static void compare_content(const struct view *view, const struct model_file *file, uint64_t *live,
@@ -86,6 +102,7 @@ static void compare_content(const struct view *view, const struct model_file *fi
     assert_int_equal(code, ERR_OK);
     assert_memory_equal(content.bytes, file->bytes, MODEL_BYTES_MAX);
     assert_memory_equal(content.is_data, file->is_data, sizeof content.is_data);
+    compare_node(view, file, content.count);
     /* A part of it gives the extents that touch it and no others. */
     struct world *world = view->world;
     span.offset = world_below(world, MODEL_BYTES_MAX);
@@ -409,6 +426,7 @@ struct world *world_create(uint64_t seed)
     world->engine = engine_create(testmap_map(world->testmap));
     world->caller.now_ns = 1700000000000000000;
     world->seq = 1;
+    world->engine->rest_min = seed % 2 ? 1 : world->engine->rest_min;
     engine_set_seq(world->engine, 1);
     engine_format(world->engine, &world->caller, 0755);
     model_format(&world->model, &world->caller, 0755);

@@ -48,9 +48,22 @@ void world_commit(struct world *world);
 #define UNTIL_DONE(testmap_, code, call)                                                           \
     do {                                                                                           \
         uint64_t before_ = testmap_changes(testmap_);                                              \
-        while ((code = (call)) == ERR_AGAIN) {                                                     \
+        while (((code) = (call)) == ERR_AGAIN) {                                                   \
             assert_int_equal(testmap_changes(testmap_), before_);                                  \
             testmap_supply(testmap_);                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* The same for an operation of the random test, which sometimes gives it up and does another. */
+#define UNTIL_DONE_OR_TIRED(world, code, call)                                                     \
+    do {                                                                                           \
+        uint64_t before_ = testmap_changes((world)->testmap);                                      \
+        while (((code) = (call)) == ERR_AGAIN) {                                                   \
+            assert_int_equal(testmap_changes((world)->testmap), before_);                          \
+            testmap_supply((world)->testmap);                                                      \
+            if (world_below(world, 4) == 0) {                                                      \
+                return;                                                                            \
+            }                                                                                      \
         }                                                                                          \
     } while (0)
 

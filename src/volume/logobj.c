@@ -118,6 +118,7 @@ static enum err_code read_header(const uint8_t *bytes, size_t size, struct logob
     return ERR_OK;
 }
 
+// NOLINTNEXTLINE(readability-function-size): bytes, two headers, a callback
 enum err_code logobj_read(const void *bytes, size_t size, const struct logobj_header *expect,
                           struct logobj_header *header,
                           void (*each)(void *context, const struct logobj_change *change),

@@ -6,9 +6,11 @@
 #include <zstd.h>
 
 enum {
-    STEP_BYTES = 512 << 10, /* decoded in one step */
-    FETCH_BYTES = 1 << 20,  /* of one source at once, at most */
-    FETCHED_BYTES = 8 << 20 /* of all sources */
+    STEP_BYTES = 512 << 10,  /* decoded in one step */
+    FETCH_BYTES = 1 << 20,   /* of one source at once, at most */
+    FETCHED_BYTES = 8 << 20, /* of all sources */
+    KIND_PART = 32, /* the end of a kind of keys may be a run of this part of the usual size */
+    KINDS = 256,
 };
 
 /* Beginning and end. --------------------------------------------------------------------------- */
@@ -85,7 +87,7 @@ struct map_merge *map_merge_create(const struct map *map, bool all, uint32_t ter
     uint64_t outputs = 8 * (input_bytes(merge, &runs) / merge->run_bytes);
     merge->term = term;
     merge->next_number = *next_number;
-    merge->number_end = *next_number + outputs + 2 * runs + 8;
+    merge->number_end = *next_number + outputs + 2 * runs + KINDS + 8;
     *next_number = merge->number_end;
     return merge;
 }
@@ -225,7 +227,7 @@ static bool is_other_kind(const struct map_merge *merge)
 {
     struct map_slice key = merge->order[0]->key;
     return merge->last_size > 0 && key.size > 0 && merge->last[0] != key.bytes[0] &&
-           run_builder_size(merge->builder) >= least_bytes(merge) && has_numbers(merge);
+           run_builder_size(merge->builder) >= merge->run_bytes / KIND_PART && has_numbers(merge);
 }
 
 /* Whether the run that is being written ends here. */

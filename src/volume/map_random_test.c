@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "volume/map.h"
-#include "volume/map_internal.h"
+#include "volume/merge_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ struct world {
     bool writing;
     struct map_run frozen; /* being written */
     struct str frozen_object;
-    size_t fetches;
+    size_t fetches, merges, moved;
 };
 
 static uint64_t below(struct world *world, uint64_t limit)
@@ -354,6 +354,10 @@ static void step_merge(struct world *world)
         store(world, &run.container, &out);
         break;
     case MAP_MERGE_DONE:
+        for (size_t i = 0; i < world->merge->result_count; i++) {
+            world->moved += !world->merge->results[i].made;
+        }
+        world->merges++;
         map_merge_apply(world->map, world->merge);
         map_merge_destroy(world->merge);
         world->merge = NULL;
@@ -370,6 +374,9 @@ static void merge(struct world *world)
         bool due = map_merge_is_due(world->map);
         world->merge = map_merge_create(world->map, all, 7, &world->next_number);
         assert_true(all || (world->merge != NULL) == due);
+        if (world->merge && chance(world, 2)) {
+            world->merge->fetch_bytes = 500 + below(world, 10000);
+        }
     }
     for (uint64_t i = below(world, 60); world->merge && i > 0; i--) {
         step_merge(world);
@@ -467,8 +474,8 @@ static void run_seed(uint64_t seed)
     }
     scan_everything(world);
     size_t runs = map_runs(world->map, NULL, 0);
-    printf("seed %llu: %zu fetches, %zu runs, %zu in level 2\n", (unsigned long long)seed,
-           world->fetches, runs, world->map->levels[2].count);
+    printf("%zu fetches, %zu merges, %zu runs moved, %zu at the end, %zu in level 2\n",
+           world->fetches, world->merges, world->moved, runs, world->map->levels[2].count);
     destroy(world);
 }
 

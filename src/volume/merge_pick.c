@@ -74,20 +74,44 @@ static uint64_t overlap_bytes(const struct map_level *level, const struct run *r
 }
 
 /* The run of a level for which least has to be rewritten below, for its size. */
-static const struct run *cheapest(const struct map *map, uint32_t number)
+static size_t cheapest(const struct map *map, uint32_t number)
 {
     const struct map_level *level = &map->levels[number];
-    const struct run *best = level->runs[0];
+    size_t best = 0;
     double best_cost = 0;
     for (size_t i = 0; i < level->count; i++) {
         const struct run *run = level->runs[i];
         double cost = (double)overlap_bytes(&map->levels[number + 1], run) / (double)run->info.size;
         if (i == 0 || cost < best_cost) {
-            best = run;
+            best = i;
             best_cost = cost;
         }
     }
     return best;
+}
+
+static uint8_t kind(const struct run *run)
+{
+    return run->first.size ? run->first.bytes[0] : 0;
+}
+
+/* A run of a level, and small ones of the same kind of keys behind it, so that they become one. */
+static void add_some(struct map_merge *merge, const struct map *map, uint32_t number,
+                     struct span *span)
+{
+    const struct map_level *level = &map->levels[number];
+    struct merge_source *source = add_source(merge);
+    size_t first = cheapest(map, number);
+    uint64_t bytes = 0;
+    for (size_t i = first; i < level->count; i++) {
+        const struct run *run = level->runs[i];
+        bytes += run->info.size;
+        if (i > first && (bytes > map->run_bytes || kind(run) != kind(level->runs[first]))) {
+            break;
+        }
+        span_add(span, run);
+        add_run(merge, source, run);
+    }
 }
 
 static bool is_over(const struct map *map, uint32_t number)
@@ -128,9 +152,7 @@ static bool pick_due(struct map_merge *merge, const struct map *map)
     if (number == 0) {
         add_level_zero(merge, map, &span);
     } else {
-        const struct run *run = cheapest(map, number);
-        span_add(&span, run);
-        add_run(merge, add_source(merge), run);
+        add_some(merge, map, number, &span);
     }
     merge->target = number + 1;
     merge->moves = true;

@@ -230,6 +230,7 @@ static bool item_read(const uint8_t *item, struct pack_item *out)
     return sized && (plain || packed) && extent->file_offset <= (uint64_t)INT64_MAX - extent->size;
 }
 
+// NOLINTNEXTLINE(readability-function-size): bytes in, list out, each with its size
 enum err_code pack_footer_read(const struct container *container, const void *footer, size_t size,
                                uint64_t object_size, struct pack_item **items, size_t *count,
                                struct err *err)

@@ -91,6 +91,7 @@ static void check_pack(const struct str *pack, const struct item *items, size_t 
     assert_string_equal(err.text, "");
     assert_int_equal(code, ERR_OK);
     assert_int_equal(found_count, count);
+    CHECK(found);
     for (size_t i = 0; i < count; i++) {
         const struct extent *a = &items[i].extent;
         const struct extent *b = &found[i].extent;
@@ -260,6 +261,8 @@ static void write_checksum(uint8_t *footer, size_t size)
     le_put_u64(footer + size - 16, XXH3_64bits(footer, size - 16));
 }
 
+#define ITEMS_END ((size_t)132) /* of three items in a footer */
+
 static void test_hostile_footers_are_refused(void **state)
 {
     (void)state;
@@ -267,10 +270,10 @@ static void test_hostile_footers_are_refused(void **state)
     struct item items[3] = {0};
     struct str pack = {0};
     seal(items, 3, 0, &rng, &pack);
-    size_t size = 3 * 44 + PACK_TAIL_BYTES;
+    const size_t size = ITEMS_END + PACK_TAIL_BYTES;
     size_t at = pack.size - size;
     uint8_t *footer = (uint8_t *)pack.text + at;
-    uint8_t good[3 * 44 + PACK_TAIL_BYTES];
+    uint8_t good[ITEMS_END + PACK_TAIL_BYTES];
     memcpy(good, footer, size);
     struct {
         size_t at;
@@ -288,11 +291,11 @@ static void test_hostile_footers_are_refused(void **state)
         {40, 1, 4},         /* zstd that is not smaller */
         {40, 0x100, 4},     /* an unknown codec that ends in 0 */
         {24, INT64_MAX, 8}, /* the file would end behind the largest offset */
-        {3 * 44, 0, 8},     /* the footer's size */
-        {3 * 44, UINT64_MAX, 8},
-        {3 * 44 + 8, UINT32_MAX, 4},
-        {3 * 44 + 8, 2, 4},
-        {3 * 44 + 12, 2, 4}, /* version */
+        {ITEMS_END, 0, 8},  /* the footer's size */
+        {ITEMS_END, UINT64_MAX, 8},
+        {ITEMS_END + 8, UINT32_MAX, 4},
+        {ITEMS_END + 8, 2, 4},
+        {ITEMS_END + 12, 2, 4}, /* version */
     };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         memcpy(footer, good, size);

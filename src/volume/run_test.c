@@ -261,6 +261,38 @@ static void a_block_in_the_place_of_another_is_detected(void **state)
     str_release(&built.object);
 }
 
+static void build_two(struct built *built, const char *first, const char *last)
+{
+    struct run_builder *builder = run_builder_create(&name, 2, MAP_BLOCK_BYTES);
+    run_builder_add(builder, text(first), text("value"));
+    run_builder_add(builder, text(last), text("value"));
+    *built = (struct built){.keys = 2};
+    run_builder_finish(builder, &built->info, &built->object);
+    run_builder_destroy(builder);
+}
+
+/* Sound blocks with good checksums, but of other keys than the index says. */
+static void a_block_with_keys_it_should_not_hold_is_refused(void **state)
+{
+    (void)state;
+    static const char *const others[][2] = {{"a", "c"}, {"A", "b"}, {"aa", "b"}, {"0", "z"}};
+    struct built right;
+    build_two(&right, "a", "b");
+    struct run *run = open_run(&right);
+    struct block block;
+    assert_int_equal(load(&right, run, 0, &block), ERR_OK);
+    free((void *)block.bytes);
+    for (size_t i = 0; i < 4; i++) {
+        struct built other;
+        build_two(&other, others[i][0], others[i][1]);
+        run->offsets[1] = (uint32_t)other.info.index_offset;
+        assert_int_equal(load(&other, run, 0, &block), ERR_CORRUPT);
+        str_release(&other.object);
+    }
+    run_destroy(run);
+    str_release(&right.object);
+}
+
 static void what_a_checkpoint_says_must_fit(void **state)
 {
     (void)state;
@@ -334,6 +366,7 @@ int main(void)
         cmocka_unit_test(the_filter_knows_every_key_and_few_others),
         cmocka_unit_test(damage_of_any_byte_is_detected),
         cmocka_unit_test(a_block_in_the_place_of_another_is_detected),
+        cmocka_unit_test(a_block_with_keys_it_should_not_hold_is_refused),
         cmocka_unit_test(what_a_checkpoint_says_must_fit),
         cmocka_unit_test(a_hostile_index_is_refused_or_harmless),
     };

@@ -210,7 +210,7 @@ static void tick_tidying(struct volume *volume, int64_t now_ms)
     }
     bool is_due = tick->gc_seq != volume->commit.durable &&
                   (tick->gc_ms == 0 || now_ms - tick->gc_ms >= VOLUME_GC_MS);
-    if (is_idle && is_due && volume_gc_begin(volume, false, tick->gc_seq)) {
+    if (is_idle && is_due && volume_gc_begin(volume, false)) {
         tick->gc_ms = now_ms;
         tick->gc_seq = volume->commit.durable;
     }
@@ -259,6 +259,7 @@ void volume_destroy(struct volume *volume)
     str_release(&volume->commit.inline_data);
     str_release(&volume->commit.object);
     free(volume->writers);
+    free(volume->placed.items);
     engine_destroy(volume->engine);
     map_destroy(volume->map);
     free(volume);

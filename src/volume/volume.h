@@ -12,7 +12,12 @@
  * term + 1 by if-match, replays log/SEQ from the checkpoint on until one is missing, and writes the
  * next one as its fence (LOGOBJ_FENCE): the old owner's next commit then meets an object that is
  * there, and it stops with ERR_STALE. Fence objects are never deleted, so this holds for however
- * long the old owner slept.
+ * long the old owner slept; the map notes their seqs under 'F', so that gc knows them. After its
+ * fence the new owner reads head once more: were it another's by then, the end of the log that it
+ * saw may have been a gap that the other's gc made.
+ *
+ * Snapshots: head lists them, and the runs of each lie in an object of its own under a key that is
+ * used once; so they come and go with a write of head, which an owner that was fenced cannot do.
  *
  * A checkpoint: the table is written as a run, then head by if-match with the new list of runs and
  * its seq. It is taken only at a commit's edge, so it never holds what is not durable. Log objects
@@ -22,7 +27,8 @@
  * the one that takes its last reference away. It is deleted when no snapshot and no pin lies in
  * [born, dead). An upload that no commit refers to is deleted only when its term is over. Runs are
  * deleted when neither head nor a snapshot nor a pin names them. Log objects: behind the
- * checkpoint, with no live inline data, no fence, and no snapshot or pin in between.
+ * checkpoint, with no live inline data, no fence, and no snapshot or pin in between. While a reader
+ * is opening that has pinned but not yet settled on a state, nothing is deleted at all.
  */
 #ifndef VOLUME_VOLUME_H
 #define VOLUME_VOLUME_H
@@ -101,16 +107,21 @@ void volume_tick(
 void volume_want(struct volume *volume);
 uint64_t volume_progress(const struct volume *volume);
 /* Once the volume is fenced, or the store has failed for good, everything that needs it fails with
- * this. ERR_OK: it is well. A store that is merely away is retried for ever, and volume_trouble
- * says what it said last (ERR_AGAIN), until it is back. */
+ * this. ERR_OK: it is well. A store that is merely away (full, out of reach, or refusing us:
+ * whatever may pass) is retried for ever, and volume_trouble says what it said last (ERR_AGAIN),
+ * until it is back. ERR_CORRUPT: metadata that an operation waits for cannot be read; commits go
+ * on. */
 enum err_code volume_trouble(const struct volume *volume, struct err *err);
 
 /* Committing. ---------------------------------------------------------------------------------- */
 /* Where bytes of a file will lie: 1 to EXTENT_BYTES_MAX of them, copied. inlined: in the next log
  * object if they are few (EXTENT_INLINE_MAX) and it has room; else in the pack being filled. *out
- * is for engine_write, which must follow before the next volume_commit. */
+ * is for engine_write, now or much later; commits may come in between. */
 void volume_place(struct volume *volume, uint64_t inode, uint64_t file_offset, const void *data,
                   size_t size, bool inlined, struct extent *out);
+/* Extents that volume_place gave have been passed to engine_write, or never will be. Until this is
+ * said of each, once, the container that it lies in is not deleted by this owner, dead or not. */
+void volume_written(struct volume *volume, const struct extent *extents, size_t count);
 /* The stored bytes of an extent that is not in the store yet; NULL: it is there (or unknown). Valid
  * until volume_run or volume_place. */
 const void *volume_young(const struct volume *volume, const struct extent *extent);

@@ -32,6 +32,7 @@ struct volume_gc {
     bool asking;       /* a call is in flight */
     uint64_t asked_at; /* progress, when a block was last missing */
     bool missing_block;
+    int64_t began_unix_ms;
     struct gc_facts facts;
     struct volume_writer *writers;
     struct volume_snap *snaps; /* a copy: head may change meanwhile */
@@ -71,7 +72,7 @@ void volume_gc_destroy(struct volume_gc *gc)
     free(gc);
 }
 
-bool volume_gc_begin(struct volume *volume, bool dry_run, uint64_t born_max)
+bool volume_gc_begin(struct volume *volume, bool dry_run)
 {
     enum checkpoint_state checkpoint = volume->checkpoint.state;
     bool is_quiet = volume->merger.merge == NULL && !volume->merger.storing &&
@@ -83,13 +84,12 @@ bool volume_gc_begin(struct volume *volume, bool dry_run, uint64_t born_max)
     const struct volume_head *head = &volume->head.now;
     struct volume_gc *gc = mem_alloc(sizeof *gc);
     gc->dry_run = dry_run;
+    gc->began_unix_ms = volume_now_unix_ms(volume);
     gc->snaps = mem_dup(head->snaps, head->snap_count * sizeof head->snaps[0]);
     gc->writers = mem_dup(volume->writers, volume->writer_count * sizeof volume->writers[0]);
     gc->facts = (struct gc_facts){
         .term = head->term,
-        .fence = volume->fence,
         .durable = volume->commit.durable,
-        .born_max = born_max,
         .view_seq = volume->head.stored.seq,
         .run_floor = volume->next_run,
         .snaps = gc->snaps,
@@ -170,8 +170,9 @@ static void pin_read(struct volume_call *call)
         stop(volume, &err);
         return;
     }
-    int64_t now_ms = volume_now_unix_ms(volume);
-    if (now_ms >= pin.expires_unix_ms && now_ms - pin.expires_unix_ms >= VOLUME_PIN_GRACE_MS) {
+    /* By the clock before it was read: were we asleep since, it may have been renewed meanwhile. */
+    if (gc->began_unix_ms >= pin.expires_unix_ms &&
+        gc->began_unix_ms - pin.expires_unix_ms >= VOLUME_PIN_GRACE_MS) {
         doom(gc, call->key, call->call.body.size);
     } else if (!pin.precise) { /* it may hold anything: another time */
         stop(volume, NULL);
@@ -267,12 +268,14 @@ static bool scan_ended(struct volume *volume, enum err_code code, const struct e
     return code == ERR_OK;
 }
 
-static void judge_records(struct volume_gc *gc)
+static void judge_records(struct volume *volume)
 {
+    struct volume_gc *gc = volume->gc;
     gc_facts_complete(&gc->facts);
     for (size_t i = 0; i < gc->facts.record_count; i++) {
         const struct engine_container *record = &gc->facts.records[i];
-        if (gc_record_is_done(&gc->facts, record)) {
+        if (gc_record_is_done(&gc->facts, record) &&
+            !volume_is_awaited(&volume->placed, &record->container)) {
             char name[CONTAINER_NAME_MAX];
             container_name(&record->container, name);
             doom(gc, name, record->size);
@@ -303,7 +306,7 @@ static void go_on_scans(struct volume *volume)
     }
     enum err_code code = map_scan(volume->map, &range, keep_fence, gc, &err);
     if (scan_ended(volume, code, &err)) {
-        judge_records(gc);
+        judge_records(volume);
         gc->state = GC_LISTS;
         gc->index = 0;
     }
@@ -429,7 +432,7 @@ void volume_gc_advance(struct volume *volume)
 
 static bool has_begun(struct volume *volume)
 {
-    return volume_gc_begin(volume, false, volume->commit.durable);
+    return volume_gc_begin(volume, false);
 }
 
 static bool has_ended(struct volume *volume)

@@ -20,9 +20,7 @@
 
 struct gc_facts {
     uint32_t term;      /* ours */
-    uint64_t fence;     /* our first commit */
     uint64_t durable;   /* commits up to this one are stored */
-    uint64_t born_max;  /* younger containers of our own are let be */
     uint64_t view_seq;  /* of the head in the store: log objects up to it are not replayed */
     uint64_t run_floor; /* runs and snapshots of ours from this number on are still being made */
     const struct volume_snap *snaps; /* borrowed: those in head */

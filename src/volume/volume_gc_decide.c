@@ -98,12 +98,6 @@ static bool is_fence(const struct gc_facts *facts, uint64_t seq)
     return has(&seq, facts->fences, facts->fence_count, sizeof facts->fences[0], by_number);
 }
 
-static bool is_of_old_term(const struct gc_facts *facts, const struct container *container)
-{
-    return container->kind == CONTAINER_LOG ? container->number < facts->fence
-                                            : container->term < facts->term;
-}
-
 static bool is_of_a_writer(const struct gc_facts *facts, const struct container *container)
 {
     for (size_t i = 0; i < facts->writer_count; i++) {
@@ -121,9 +115,6 @@ bool gc_record_is_done(const struct gc_facts *facts, const struct engine_contain
     const struct container *container = &record->container;
     if (record->dead == 0 || record->dead > facts->durable || record->live > 0 ||
         is_held(facts, record->born, record->dead) || is_of_a_writer(facts, container)) {
-        return false;
-    }
-    if (record->born > facts->born_max && !is_of_old_term(facts, container)) {
         return false;
     }
     return container->kind != CONTAINER_LOG ||

@@ -77,6 +77,15 @@ struct volume_packs {
     uint64_t bytes; /* sealed and not yet stored */
 };
 
+/* Containers with extents that volume_place gave and volume_written has not yet spoken of. */
+struct volume_placed {
+    struct placed_container {
+        struct container container;
+        uint64_t extents;
+    } * items; /* sorted */
+    size_t count, cap;
+};
+
 struct volume_commit {
     uint64_t durable, next;
     struct str inline_data; /* of log/next */
@@ -182,8 +191,8 @@ struct volume {
     struct volume_stats stats;
 
     uint64_t next_run; /* the number of the next run */
-    uint64_t fence;    /* the seq of our own fence */
     struct volume_packs packs;
+    struct volume_placed placed;
     struct volume_commit commit;
     struct volume_headkeeper head;
     struct volume_fetch fetch;
@@ -242,6 +251,10 @@ void volume_packs_join(struct volume *volume); /* all that are not in the backgr
 bool volume_packs_are_stored(const struct volume *volume, uint64_t mark);
 void volume_packs_forget(struct volume *volume); /* those stored and joined */
 
+/* volume_placed.c */
+void volume_note_placed(struct volume_placed *placed, const struct container *container);
+bool volume_is_awaited(const struct volume_placed *placed, const struct container *container);
+
 /* volume_commit.c */
 void volume_commit_advance(struct volume *volume);
 void volume_commit_begin(struct volume *volume, bool even_empty);
@@ -275,9 +288,7 @@ void volume_pin_tick(struct volume *volume);
 void volume_pin_remove(struct volume *volume);
 
 /* volume_gc.c */
-/* Containers that a commit after born_max brought are let be: their extents may be between
- * volume_place and engine_write. False: not now. */
-bool volume_gc_begin(struct volume *volume, bool dry_run, uint64_t born_max);
+bool volume_gc_begin(struct volume *volume, bool dry_run); /* false: not now */
 void volume_gc_advance(struct volume *volume);
 void volume_gc_destroy(struct volume_gc *gc);
 

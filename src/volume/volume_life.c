@@ -1,6 +1,7 @@
 #include "volume/volume_life.h"
 
 #include "base/mem.h"
+#include "volume/volume_internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -125,6 +126,30 @@ static size_t place(struct life *life, uint64_t inode, uint64_t offset, const ui
     return count;
 }
 
+/* Between place and write anything may happen: a pack is filled up and stored before anything names
+ * it, commits, compaction, gc. */
+static void dawdle(struct life *life, const uint8_t *bytes)
+{
+    struct volume_gc_report report;
+    struct extent extent;
+    struct err err;
+    for (int i = 0; i < PACK_BYTES_MIN / FILE_BYTES_MAX + 1; i++) {
+        volume_place(life->volume, 1, 0, bytes, FILE_BYTES_MAX, false, &extent);
+        volume_written(life->volume, &extent, 1); /* as if its file was deleted */
+    }
+    for (int i = 0; i < 3; i++) {
+        volume_run(life->volume, 0);
+    }
+    if (below(life->world, 2) == 0) {
+        (void)volume_commit(life->volume);
+    }
+    if (below(life->world, 2) == 0) {
+        (void)!volume_compact(life->volume, 0, &err);
+    }
+    (void)!volume_checkpoint(life->volume, &err);
+    (void)!volume_gc(life->volume, false, &report, &err);
+}
+
 bool life_write(struct life *life)
 {
     struct world *world = life->world;
@@ -136,13 +161,19 @@ bool life_write(struct life *life)
                           .folder = life->folders[slot / WORLD_NAMES],
                           .name = NAMES[slot % WORLD_NAMES],
                           .mode = S_IFREG | 0644};
-        next_state(life, &spare)->files[slot] = world_blob(world, "", 0);
+        struct state *state = next_state(life, &spare);
+        bool hold = below(world, 3) == 0;
+        state->files[slot] = world_blob(world, "", 0);
+        state->held |= hold ? 1u << slot : 0;
         if (!do_op(life, &make)) {
             return false;
         }
         inode = make.attr.inode;
+        if (hold) {
+            engine_hold(volume_engine(life->volume), make.folder, make.name, inode);
+        }
     }
-    uint8_t *bytes = mem_alloc(2 * FILE_BYTES_MAX);
+    uint8_t *bytes = mem_alloc((size_t)2 * FILE_BYTES_MAX);
     uint8_t *part = mem_alloc(FILE_BYTES_MAX);
     struct extent extents[32];
     int old = life_is_stale(life) ? -1 : world_now_state(world)->files[slot];
@@ -162,10 +193,15 @@ bool life_write(struct life *life)
     if (used > 0) {
         write.extent_count = place(life, inode, offset, part, used, extents);
     }
+    if (below(world, 12) == 0) {
+        dawdle(life, bytes);
+    }
     next_state(life, &spare)->files[slot] = world_blob(world, bytes, new_size);
     free(bytes);
     free(part);
-    return do_op(life, &write);
+    bool written = do_op(life, &write);
+    volume_written(life->volume, extents, write.extent_count);
+    return written;
 }
 
 bool life_truncate(struct life *life)
@@ -198,7 +234,9 @@ bool life_remove(struct life *life)
     if (!find(life, slot, &inode)) {
         return true;
     }
-    next_state(life, &spare)->files[slot] = -1;
+    struct state *state = next_state(life, &spare);
+    state->files[slot] = -1;
+    state->held &= ~(1u << slot);
     struct op op = {.kind = OP_REMOVE,
                     .folder = life->folders[slot / WORLD_NAMES],
                     .name = NAMES[slot % WORLD_NAMES]};
@@ -227,7 +265,19 @@ bool life_rename(struct life *life)
     int moved = state->files[from];
     state->files[from] = exchange ? state->files[to] : -1;
     state->files[to] = moved;
+    state->held &= ~(1u << from | 1u << to);
     return do_op(life, &op);
+}
+
+bool life_release(struct life *life)
+{
+    struct state spare;
+    if (!life_is_stale(life) && world_now_state(life->world)->held == 0) {
+        return true;
+    }
+    next_state(life, &spare)->held = 0;
+    engine_release_folder(volume_engine(life->volume), 0);
+    return true;
 }
 
 bool life_remove_all(struct life *life)

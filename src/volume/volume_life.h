@@ -36,7 +36,12 @@ bool life_write(struct life *life); /* a part of a file, which is made if it is 
 bool life_truncate(struct life *life);
 bool life_remove(struct life *life);
 bool life_rename(struct life *life);
+bool life_release(struct life *life); /* files that were held, so that commits have them */
 bool life_remove_all(struct life *life);
+
+/* Collects garbage until there is no more; then everything in the store must be referred to. The
+ * number of packs that are left. */
+size_t life_check_leftovers(struct life *life);
 
 static inline uint64_t below(struct world *world, uint64_t limit)
 {

@@ -137,7 +137,7 @@ static void step(struct volume *volume)
 void volume_merge_advance(struct volume *volume)
 {
     struct volume_merger *merger = &volume->merger;
-    int64_t until_us = clock_mono_us() + VOLUME_MERGE_SLICE_MS * 1000;
+    int64_t until_us = clock_mono_us() + (int64_t)VOLUME_MERGE_SLICE_MS * 1000;
     while (merger->has_more && volume_is_well(volume)) {
         step(volume);
         if (clock_mono_us() >= until_us) {

@@ -275,7 +275,7 @@ static enum err_code fence(struct volume *volume, struct err *err)
         uint8_t key[VOLUME_FENCE_KEY_BYTES];
         volume_fence_key(volume->commit.next, key);
         map_put(volume->map, key, sizeof key, "\1", 1);
-        volume->fence = volume->commit.next++;
+        volume->commit.next++;
     }
     return code;
 }

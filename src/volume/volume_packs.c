@@ -151,6 +151,7 @@ static void place_inline(struct volume *volume, const void *data, size_t size, s
     volume->stats.inline_bytes += size;
 }
 
+// NOLINTNEXTLINE(readability-function-size): seven, but each call reads as a sentence
 void volume_place(struct volume *volume, uint64_t inode, uint64_t file_offset, const void *data,
                   size_t size, bool inlined, struct extent *out)
 {
@@ -162,6 +163,7 @@ void volume_place(struct volume *volume, uint64_t inode, uint64_t file_offset, c
         volume->commit.inline_data.size + size <= VOLUME_INLINE_BYTES) {
         place_inline(volume, data, size, out);
         out->file_offset = file_offset;
+        volume_note_placed(&volume->placed, &out->container);
         return;
     }
     if (packs->packer != NULL && !packer_has_room(packs->packer, size)) {
@@ -171,6 +173,7 @@ void volume_place(struct volume *volume, uint64_t inode, uint64_t file_offset, c
         packs->packer = volume_packer_create(volume, &packs->container);
     }
     packer_add(packs->packer, inode, file_offset, data, size, out);
+    volume_note_placed(&volume->placed, &out->container);
 }
 
 static const void *within(const struct str *bytes, const struct extent *extent)

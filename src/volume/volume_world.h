@@ -25,6 +25,7 @@ struct blob {
 
 struct state {
     int files[WORLD_SLOTS]; /* index of a blob; -1: no such file */
+    uint32_t held;          /* bits: new files that only their owner sees, and no commit has */
 };
 
 struct history {
@@ -94,6 +95,8 @@ int world_blob(struct world *world, const void *bytes, size_t size);
 struct state *world_now_state(struct world *world);
 /* A new state after the newest, which the caller changes. */
 struct state *world_step(struct world *world);
+/* What others see of it: no files that are held. */
+struct state state_shown(const struct state *state);
 
 /* Reads everything of the volume and compares; the first difference is in `why`. */
 bool world_matches(struct world *world, struct volume *volume, const struct state *state,

@@ -1,5 +1,6 @@
 #include "wire/wire_check.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -74,6 +75,12 @@ static bool hex_is_safe(const char *text)
     return size <= WORD_BYTES_MAX && text[size] == '\0';
 }
 
+static bool number_is_safe(const char *text)
+{
+    size_t size = strspn(text, "0123456789");
+    return size > 0 && size < 20 && text[size] == '\0' && (size == 1 || text[0] != '0');
+}
+
 /* Bytes that can be used as a path: none of them ends it early. */
 static bool path_is_sane(const ProtobufCBinaryData *path)
 {
@@ -92,6 +99,9 @@ static enum err_code check_run_names(const Drover__Run *run, struct err *err)
     }
     if (!hex_is_safe(run->code)) {
         return err_set(err, ERR_INVALID, "run: the version of the code is not hex");
+    }
+    if (run->checkpoint_name[0] != '\0' && !number_is_safe(run->checkpoint_name)) {
+        return err_set(err, ERR_INVALID, "run: the checkpoint's name is no number");
     }
     if (!path_is_sane(&run->root)) {
         return err_set(err, ERR_INVALID, "run: the root is no path");
@@ -267,8 +277,12 @@ enum err_code wire_check_to_master(const Drover__ToMaster *message, struct err *
         return code;
     }
     for (size_t i = 0; i < message->n_started; i++) {
-        if (!message->started[i]->id || !instant_is_sane(message->started[i]->started_unix_ms)) {
-            return err_set(err, ERR_INVALID, "started: no id, or time out of range");
+        const Drover__Started *started = message->started[i];
+        if (!started->id || !instant_is_sane(started->started_unix_ms) ||
+            started->output.len > PATH_MAX ||
+            (started->output.len > 0 && (started->output.data[0] != '/' ||
+                                         memchr(started->output.data, 0, started->output.len)))) {
+            return err_set(err, ERR_INVALID, "started: no id, time out of range, or no such path");
         }
     }
     if (message->notice && (!time_is_sane(message->notice->grace_ms) ||

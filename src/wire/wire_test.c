@@ -152,6 +152,20 @@ static void test_fields_out_of_range_are_refused(void **state)
         sample.run.experiment_name = bad_names[i];
         assert_int_equal(reparse(&sample.message), ERR_INVALID);
     }
+    char *bad_numbers[] = {above,
+                           nested,
+                           (char *)(uintptr_t) "01",
+                           (char *)(uintptr_t) "-1",
+                           (char *)(uintptr_t) "7a",
+                           (char *)(uintptr_t) "99999999999999999999"};
+    for (size_t i = 0; i < sizeof bad_numbers / sizeof *bad_numbers; i++) {
+        sample_init(&sample);
+        sample.run.checkpoint_name = bad_numbers[i];
+        assert_int_equal(reparse(&sample.message), ERR_INVALID);
+    }
+    sample_init(&sample);
+    sample.run.checkpoint_name = (char *)(uintptr_t) "1234567890123456789";
+    assert_int_equal(reparse(&sample.message), ERR_OK);
     sample_init(&sample);
     sample.run.id = NULL;
     assert_int_equal(reparse(&sample.message), ERR_INVALID);

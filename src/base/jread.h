@@ -1,4 +1,4 @@
-/* jread.h - reading JSON that a server answered.
+/* jread.h - reading JSON.
  *
  * The document keeps every scalar as it was written, so that numbers of 64 bits and of 17 digits
  * come through unchanged and an object can be printed again word for word. Bounded whatever the
@@ -8,8 +8,8 @@
  * Every getter accepts NULL and values of the wrong kind, and then gives its fallback: what a
  * server left out reads like what it never had.
  */
-#ifndef CLI_JREAD_H
-#define CLI_JREAD_H
+#ifndef BASE_JREAD_H
+#define BASE_JREAD_H
 
 #include "base/arena.h"
 #include "base/err.h"

@@ -1,6 +1,6 @@
+#include "base/jread.h"
 #include "base/json.h"
 #include "base/rng.h"
-#include "cli/jread.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "cli/jread.h"
+#include "base/jread.h"
 
 #include "base/json.h"
 

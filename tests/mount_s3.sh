@@ -1,0 +1,67 @@
+#!/bin/bash
+# timeout: 300
+# A volume in a real S3: filled, mounted, killed, and its server killed in the middle of writes.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/ceph.bash"
+t_start "a volume in S3"
+. "$SOURCE/tests/mount.bash"
+mount_possible || skip_all "$mount_why"
+ceph_there || skip_all "$ceph_why"
+check "Ceph starts" ceph_up
+[ -n "$ceph_endpoint" ] || exit 1
+gateway=$t_pid
+check "a bucket can be made" ceph_bucket volumes
+
+check "a volume in it" "$DROVER" volume create t --store s3://volumes/t --endpoint "$ceph_endpoint"
+check_exit 1 "the wrong key is refused" env AWS_SECRET_ACCESS_KEY=wrong "$DROVER" data ls t:/
+check_no_output "and not shown" "$AWS_SECRET_ACCESS_KEY" env AWS_SECRET_ACCESS_KEY=wrong "$DROVER" data ls t:/
+check_exit 2 "a bucket that is not there" "$DROVER" volume create u --store s3://nosuch/t --endpoint "$ceph_endpoint"
+mkdir source
+for i in $(seq 300); do head -c $((RANDOM % 40000)) /dev/urandom >"source/f$i"; done
+head -c 9000000 /dev/urandom >source/big
+check "files go in" "$DROVER" data put source t:/data
+check "a snapshot" "$DROVER" data snapshot t v1
+check "a mount" mount_on t@v1
+check "has them" diff -r source "$M/data"
+check "ends" mount_off
+check "and one for writing" mount_on t
+seed=$RANDOM
+echo "# seed $seed"
+check "random operations" "$FILETEST" fsx "$M/fsx" "$seed" 600
+check "is ended" mount_off
+
+has_grown() {
+    [ "$(wc -l <log)" -gt "$before" ]
+}
+bad=0
+syncs=0
+before=0
+for round in 1 2 3 4; do
+    mount_on t || { bad=1; break; }
+    mkdir -p "$M/w" && rm -f "$M"/w/*
+    "$FILETEST" writer "$M/w" $((seed + round)) >log 2>/dev/null &
+    writer=$!
+    sleep "0.$((RANDOM % 9 + 1))"
+    if [ $((round % 2)) = 0 ]; then # the server dies; the mount waits until it is back
+        kill -KILL "$gateway"
+        wait "$gateway" 2>/dev/null
+        before=$(wc -l <log)
+        background radosgw -f -n client.rgw
+        gateway=$t_pid
+        wait_until 40 curl -sf -o /dev/null "$ceph_endpoint/" || { bad="no gateway"; break; }
+        wait_until 60 has_grown || { bad="it does not go on"; break; }
+    fi
+    mount_kill
+    wait "$writer" 2>/dev/null
+    mount_on t || { bad=2; break; }
+    said=$("$FILETEST" check "$M/w" log 2>&1) || { bad="round $round: $said"; break; }
+    syncs=$((syncs + ${said%% *}))
+    mount_off || { bad=3; break; }
+done
+check_equal "whoever is killed, what was synced is there and nothing is half there" 0 "$bad"
+check "something was synced at all" test "$syncs" -gt 0
+check "the volume is sound" "$DROVER" data verify t
+check "everything is removed" "$DROVER" data rm -r 't:/*'
+check "the snapshot too" "$DROVER" data snapshot --delete t v1
+check "gc" "$DROVER" data gc t
+check_output "leaves nothing that nothing refers to" '"objects":0,.*"packs_kept":0' "$DROVER" data gc t --json
