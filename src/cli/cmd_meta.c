@@ -156,7 +156,8 @@ static enum err_code open_folder(struct meta_arguments *arguments,
     }
     str_clear(&path);
     str_addf(&path, "@%s", str_text(&arguments->url_file));
-    bool had_one = code == ERR_OK && meta_url_read(str_text(&path), &arguments->url, NULL) == ERR_OK &&
+    bool had_one = code == ERR_OK &&
+                   meta_url_read(str_text(&path), &arguments->url, NULL) == ERR_OK &&
                    arguments->url.secret[0] != '\0' &&
                    strcmp(arguments->url.server_key, arguments->keys.public_key) == 0;
     if (!had_one) {
@@ -288,17 +289,20 @@ const struct cli_command cmd_meta = {
     .summary = "own a volume and serve it to mounts on many machines",
     .help =
         "Writes the address for drover mount @FILE to DIR/volume.url, and stays. Whoever can read\n"
-        "that file can use the volume. Mounts need the store's credentials of their own: they read\n"
+        "that file can use the volume. Mounts need the store's credentials of their own: they "
+        "read\n"
         "it directly, and store large files there themselves.\n\n"
         "  --listen HOST:PORT   where (default: 127.0.0.1, at a port that is kept over restarts)\n"
         "  --public-host HOST   what mounts call this machine (default: HOST, or its name)\n"
         "  --state DIR          its key and volume.url (default: ~/.local/share/drover/meta/...)\n"
-        "  --lease MS           how long a silent mount keeps its files and locks (default: 10000)\n"
+        "  --lease MS           how long a silent mount keeps its files and locks (default: "
+        "10000)\n"
         "  --take-over          even if another machine seems to own the volume\n"
         "  --quiet              say nothing\n"
         "  --endpoint URL, --region R, --ca-file FILE, --addressing path|virtual, --profile P\n"
         "                       of an S3 store\n\n"
-        "If it dies, mounts wait; started again, it goes on where it was, and nothing that a living\n"
+        "If it dies, mounts wait; started again, it goes on where it was, and nothing that a "
+        "living\n"
         "mount has closed is lost. Ctrl-C or SIGTERM stores everything and ends it.\n",
     .run = run,
 };

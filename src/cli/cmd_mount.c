@@ -275,7 +275,8 @@ static int begin(struct mount_arguments *arguments)
     return code == ERR_OK ? EXIT_DONE : cli_error(volume_ref_exit(code), "%s", err.text);
 }
 
-/* An address holds a secret, and what stands on a command line everybody on the machine can read. */
+/* An address holds a secret, and what stands on a command line everybody on the machine can read.
+ */
 static enum err_code take_volume(struct mount_arguments *arguments, char *text, struct err *err)
 {
     if (!mount_remote_is_address(text)) {
@@ -340,7 +341,8 @@ const struct cli_command cmd_mount = {
     .summary = "make a volume a folder of this machine",
     .help =
         "VOLUME is a name (drover volume list), file:///folder or s3://bucket/prefix; with\n"
-        "@SNAPSHOT it is read-only and needs nobody's leave. @FILE is the address that drover meta\n"
+        "@SNAPSHOT it is read-only and needs nobody's leave. @FILE is the address that drover "
+        "meta\n"
         "wrote: the volume is shared with other machines. Returns once it is mounted.\n\n"
         "  --read-only          what is there now, unchanging\n"
         "  --cache-dir DIR      where fetched data is kept (default: ~/.cache/drover)\n"

@@ -37,6 +37,14 @@ static enum err_code open_store(const Drover__MetaWelcome *welcome,
     return code;
 }
 
+/* As a mount of that store would be called, so that commands about the volume find it. */
+static void add_label(const Drover__MetaWelcome *welcome, struct str *out)
+{
+    struct volume_ref ref = {.url = welcome->url,
+                             .endpoint = welcome->endpoint[0] ? welcome->endpoint : NULL};
+    volume_ref_add_label(out, &ref);
+}
+
 static enum err_code check_format(struct object_store *store, const Drover__MetaWelcome *welcome,
                                   struct volume_format *format, struct err *err)
 {
@@ -106,8 +114,6 @@ enum err_code mount_remote_serve(const struct mount_remote_options *options, str
     str_addf(&who, "%s:%d at %s", host, (int)getpid(), options->mount.folder);
     enum err_code code = meta_url_read(options->address, &url, err);
     if (code == ERR_OK) {
-        str_addf(&label, "%s:%u", url.host, (unsigned)url.port);
-        mine.mount.label = str_text(&label);
         code = meta_dealer_open(&url, file, str_text(&who), &dealer, err);
     }
     explicit_bzero(&url, sizeof url);
@@ -115,6 +121,8 @@ enum err_code mount_remote_serve(const struct mount_remote_options *options, str
         code = meta_dealer_join(dealer, JOIN_MS, err);
     }
     if (code == ERR_OK) {
+        add_label(meta_link_welcome(meta_dealer_link(dealer)), &label);
+        mine.mount.label = str_text(&label);
         code = serve_joined(dealer, &mine, err);
         meta_dealer_close(dealer, code == ERR_OK);
     } else {

@@ -507,8 +507,9 @@ uint64_t meta_link_lapses(const struct meta_link *link)
 
 enum err_code meta_link_trouble(const struct meta_link *link, struct err *err)
 {
-    return link->refused.code == ERR_OK ? ERR_OK
-                                        : err_set(err, link->refused.code, "%s", link->refused.text);
+    return link->refused.code == ERR_OK
+               ? ERR_OK
+               : err_set(err, link->refused.code, "%s", link->refused.text);
 }
 
 const Drover__MetaWelcome *meta_link_welcome(const struct meta_link *link)

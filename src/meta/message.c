@@ -60,7 +60,8 @@ static bool extent_is_sound(const Drover__MetaExtent *extent, bool is_asked)
         return is_asked && (extent->data.len == 0 ||
                             (extent->data.len == extent->size && extent->size <= EXTENT_BYTES_MAX));
     }
-    bool is_container = extent->kind == CONTAINER_PACK || (!is_asked && extent->kind == CONTAINER_LOG);
+    bool is_container =
+        extent->kind == CONTAINER_PACK || (!is_asked && extent->kind == CONTAINER_LOG);
     bool fits = extent->whole >= 1 && extent->whole <= EXTENT_BYTES_MAX &&
                 extent->size <= extent->whole && extent->skip <= extent->whole - extent->size;
     bool stored = extent->stored_size >= 1 && extent->stored_size <= extent->whole &&

@@ -21,11 +21,11 @@ enum {
     META_PROTOCOL = 1,
     META_ID_BYTES = 16,
     META_MESSAGE_BYTES_MAX = 4 << 20,
-    META_WRITE_BYTES_MAX = 1 << 20,  /* of data in one write */
-    META_EXTENTS_MAX = 40000,        /* in one message: a file's first write of 40 GB */
-    META_YOUNG_BYTES = 2 << 20,      /* in one answer, about */
-    META_LIST_BYTES = 128 << 10,     /* of entries in one answer, about */
-    META_OPEN_MAX = 200000,          /* files that a mount has open */
+    META_WRITE_BYTES_MAX = 1 << 20, /* of data in one write */
+    META_EXTENTS_MAX = 40000,       /* in one message: a file's first write of 40 GB */
+    META_YOUNG_BYTES = 2 << 20,     /* in one answer, about */
+    META_LIST_BYTES = 128 << 10,    /* of entries in one answer, about */
+    META_OPEN_MAX = 200000,         /* files that a mount has open */
     META_LOCKS_MAX = 50000,
     META_ORDER_BYTES_MAX = 512,
 };

@@ -112,7 +112,8 @@ enum err_code meta_router_run(struct volume *volume, const struct meta_router_op
     how.send = on_send;
     how.tell = on_tell;
     how.context = &router;
-    enum err_code code = door_bind(context, options->host, &port, options->keys, &router.socket, err);
+    enum err_code code =
+        door_bind(context, options->host, &port, options->keys, &router.socket, err);
     if (code == ERR_OK) {
         code = meta_server_create(volume, &how, clock_mono_ms(), &router.server, err);
     }

@@ -65,8 +65,8 @@ static bool is_kept(const struct ask *ask)
 {
     Drover__MetaVerb verb = ask->op->verb;
     return meta_is_change(verb) || verb == DROVER__META_VERB__META_VERB_OPEN ||
-           verb == DROVER__META_VERB__META_VERB_CLOSE || verb == DROVER__META_VERB__META_VERB_LOCK ||
-           verb == DROVER__META_VERB__META_VERB_ORDER;
+           verb == DROVER__META_VERB__META_VERB_CLOSE ||
+           verb == DROVER__META_VERB__META_VERB_LOCK || verb == DROVER__META_VERB__META_VERB_ORDER;
 }
 
 void server_answer(struct meta_server *server, struct ask *ask, struct reply *reply,

@@ -9,8 +9,8 @@
 
 enum {
     SESSIONS_MAX = 4096,
-    PARKED_MAX = 4096,    /* asks of one mount that wait */
-    ANSWERS_MAX = 65536,  /* kept for one mount */
+    PARKED_MAX = 4096,          /* asks of one mount that wait */
+    ANSWERS_MAX = 65536,        /* kept for one mount */
     FORGET_MS = 10 * 60 * 1000, /* a lapsed session is remembered for this long */
     SKIPPED_INODES = 1 << 24,
 };

@@ -13,7 +13,8 @@ static bool is_holder(const struct lock *lock, const struct session *session, ui
 static bool is_in_the_way(const struct lock *lock, const struct session *session,
                           const Drover__MetaLock *wanted)
 {
-    return lock->inode == wanted->inode && !is_holder(lock, session, wanted->inode, wanted->owner) &&
+    return lock->inode == wanted->inode &&
+           !is_holder(lock, session, wanted->inode, wanted->owner) &&
            (wanted->type == 2 || lock->type == 2);
 }
 

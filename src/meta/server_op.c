@@ -148,11 +148,10 @@ static enum err_code op_attr(struct meta_server *server, const Drover__MetaOp *o
 {
     char name[META_NAME_BYTES];
     struct engine_attr attr;
-    enum err_code code =
-        op->verb == DROVER__META_VERB__META_VERB_LOOKUP
-            ? engine_lookup(server->engine, op->inode, meta_name(&op->name, name), &attr,
-                            &reply->posix, err)
-            : engine_getattr(server->engine, op->inode, &attr, &reply->posix, err);
+    enum err_code code = op->verb == DROVER__META_VERB__META_VERB_LOOKUP
+                             ? engine_lookup(server->engine, op->inode, meta_name(&op->name, name),
+                                             &attr, &reply->posix, err)
+                             : engine_getattr(server->engine, op->inode, &attr, &reply->posix, err);
     if (code == ERR_OK) {
         set_attr(reply, &attr);
     }
@@ -338,7 +337,8 @@ static enum err_code change(struct meta_server *server, struct ask *ask, struct 
     struct session *session = ask->session;
     session->last = ask->number > session->last ? ask->number : session->last;
     session_store(server, session); /* in the same commit as the change */
-    reply->answer.stamp = ++server->stamp;
+    /* What is made again keeps its place, should it have to be made once more. */
+    reply->answer.stamp = ask->stamp ? ask->stamp : ++server->stamp;
     server->counts.changes++;
     if (attr.inode != 0) {
         set_attr(reply, &attr);

@@ -60,10 +60,14 @@ static void redo_first(struct meta_server *server, struct session *session)
     struct ask *ask = *at;
     struct redo again = {server, ask, {.answer = DROVER__META_ANSWER__INIT}};
     struct err err = {0};
+    uint64_t place = stamp_ahead(session);
     enum err_code code = volume_do(server->volume, redo, &again, &err);
     if (code != ERR_OK && ask->stamp > 0) {
         meta_tell(server, "mount %u: a change could not be made again: %s", session->writer,
                   err.text);
+    }
+    if (again.reply.answer.stamp > 0) {
+        again.reply.answer.stamp = place;
     }
     server_answer(server, ask, &again.reply, code, &err);
     arena_release(&again.reply.arena);
@@ -97,6 +101,6 @@ void server_recover(struct meta_server *server, int64_t now_ms)
         }
     }
     meta_tell(server, "%s; %zu change%s made again",
-                in_time ? "every mount is back" : "going on without those that did not come back",
-                count, count == 1 ? "" : "s");
+              in_time ? "every mount is back" : "going on without those that did not come back",
+              count, count == 1 ? "" : "s");
 }

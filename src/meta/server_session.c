@@ -126,7 +126,7 @@ enum err_code sessions_restore(struct meta_server *server, int64_t now_ms, struc
         server->recover_until_ms = now_ms + server->lease_ms + RECOVER_EXTRA_MS;
         code = skip_inodes(server, err);
         meta_tell(server, "waiting for %zu mount%s to come back", server->session_count,
-                    server->session_count == 1 ? "" : "s");
+                  server->session_count == 1 ? "" : "s");
     }
     server_set_writers(server);
     return code;
@@ -292,7 +292,7 @@ static void drop_waiting_locks(struct session *session)
 void session_lapse(struct meta_server *server, struct session *session, int64_t now_ms)
 {
     meta_tell(server, "mount %u has not been heard of for %lld s: its files and locks are let go",
-                session->writer, (long long)(server->lease_ms / 1000));
+              session->writer, (long long)(server->lease_ms / 1000));
     session->is_lapsed = true;
     session->lapsed_ms = now_ms;
     drop_opens(server, session);

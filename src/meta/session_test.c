@@ -260,7 +260,8 @@ static void test_packs_of_another_writer_are_refused(void **state)
     world_end(&world);
 }
 
-/* Random. ---------------------------------------------------------------------------------------- */
+/* Random. ----------------------------------------------------------------------------------------
+ */
 
 enum { NAMES = 12, IN_FLIGHT = 4, STEPS = 2500 };
 
@@ -342,6 +343,34 @@ static void settle_all(struct world *world, struct random_mount *mounts)
     }
 }
 
+/* One file that all mounts rename in turn, each when the one before has been answered. */
+struct chain {
+    unsigned link;
+    size_t mount;
+    struct meta_call *call;
+};
+
+static void chain_step(struct world *world, struct chain *chain)
+{
+    char from[32], to[32];
+    snprintf(from, sizeof from, "c%u", chain->link);
+    snprintf(to, sizeof to, "c%u", chain->link + 1);
+    if (chain->call == NULL) {
+        Drover__MetaOp op = world_op(DROVER__META_VERB__META_VERB_RENAME, ENGINE_ROOT, from);
+        op.folder = ENGINE_ROOT;
+        op.new_name = meta_text(to);
+        chain->mount = rng_below(&world->rng, WORLD_MOUNTS);
+        chain->call = meta_link_ask(world->mounts[chain->mount].link, &op);
+    }
+    const Drover__MetaAnswer *answer = meta_call_answer(chain->call);
+    if (answer) {
+        assert_int_equal(answer->code, ERR_OK);
+        meta_link_drop(world->mounts[chain->mount].link, chain->call);
+        chain->call = NULL;
+        chain->link++;
+    }
+}
+
 static void mischief(struct world *world)
 {
     uint64_t dice = rng_below(&world->rng, 400);
@@ -382,7 +411,10 @@ static void run_random(uint64_t seed)
 {
     struct world world;
     struct random_mount mounts[WORLD_MOUNTS] = {0};
+    struct chain chain = {0};
     world_begin(&world, WORLD_MOUNTS, seed);
+    Drover__MetaOp make = make_op("c0", false);
+    assert_int_equal(world_do(&world, 0, &make, NULL, NULL), ERR_OK);
     for (int step = 0; step < STEPS; step++) {
         size_t mount = rng_below(&world.rng, WORLD_MOUNTS);
         size_t index = rng_below(&world.rng, NAMES);
@@ -393,6 +425,7 @@ static void run_random(uint64_t seed)
         mischief(&world);
         world_step(&world);
         settle_all(&world, mounts);
+        chain_step(&world, &chain);
     }
     for (int round = 0; round < 2; round++) {
         if (!world.server) {
@@ -403,6 +436,14 @@ static void run_random(uint64_t seed)
             settle_all(&world, mounts);
         }
         assert_true(is_settled(mounts));
+        while (chain.call) {
+            world_step(&world);
+            chain_step(&world, &chain);
+        }
+        char name[32];
+        uint64_t size = 0;
+        snprintf(name, sizeof name, "c%u", chain.link);
+        assert_int_equal(lookup(&world, 1, name, &size), ERR_OK);
         compare(&world, mounts);
         world_kill(&world); /* and what was not stored is said again */
     }

@@ -134,8 +134,8 @@ void upload_place(struct upload *upload, uint64_t inode, uint64_t file_offset, c
                                                .writer = upload->writer,
                                                .term = upload->term,
                                                .number = upload->next_number++};
-        upload->packer = packer_create(&upload->container, upload->format.pack_bytes,
-                                       upload->format.zstd_level);
+        upload->packer =
+            packer_create(&upload->container, upload->format.pack_bytes, upload->format.zstd_level);
     }
     packer_add(upload->packer, inode, file_offset, data, size, out);
 }

@@ -3,8 +3,8 @@
 #include "base/mem.h"
 #include "meta/message.h"
 
-#include <stdarg.h>
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,11 +75,8 @@ void world_join(struct world *world, size_t index)
 {
     struct world_mount *mount = &world->mounts[index];
     static unsigned serial;
-    struct meta_link_options options = {.secret = SECRET,
-                                        .who = "a test",
-                                        .send = to_server,
-                                        .reset = on_reset,
-                                        .context = mount};
+    struct meta_link_options options = {
+        .secret = SECRET, .who = "a test", .send = to_server, .reset = on_reset, .context = mount};
     *mount = (struct world_mount){.world = world, .sender = {.route = {1}, .route_size = 1}};
     snprintf(mount->sender.key, sizeof mount->sender.key, "%040u", ++serial);
     memcpy(options.mount, mount->sender.key + DOOR_KEY_CHARS - META_ID_BYTES, META_ID_BYTES);
@@ -108,10 +105,10 @@ void world_revive(struct world *world)
     struct meta_server_options how = {
         .secret = SECRET, .lease_ms = WORLD_LEASE_MS, .send = to_mount, .context = world};
     struct err err;
-    assert_int_equal(
-        volume_open(object_memory_open(world->shelf), &options, &world->volume, &err), ERR_OK);
-    assert_int_equal(
-        meta_server_create(world->volume, &how, world->now_ms, &world->server, &err), ERR_OK);
+    assert_int_equal(volume_open(object_memory_open(world->shelf), &options, &world->volume, &err),
+                     ERR_OK);
+    assert_int_equal(meta_server_create(world->volume, &how, world->now_ms, &world->server, &err),
+                     ERR_OK);
 }
 
 void world_kill(struct world *world)

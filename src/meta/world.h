@@ -36,8 +36,9 @@ void world_begin(struct world *world, size_t mounts, uint64_t seed);
 void world_end(struct world *world);
 void world_join(struct world *world, size_t mount); /* a new mount */
 void world_leave(struct world *world, size_t mount, bool says_bye);
-void world_lose(struct world *world, size_t mount); /* all that is on its way, but for a beginning */
-void world_kill(struct world *world);               /* the owner */
+void world_lose(struct world *world,
+                size_t mount);        /* all that is on its way, but for a beginning */
+void world_kill(struct world *world); /* the owner */
 void world_revive(struct world *world);
 /* Some time passes and mail arrives. */
 void world_step(struct world *world);

@@ -68,9 +68,8 @@ static bool try_setattr(struct mount *mount, struct request *request)
     int posix = 0;
     enum err_code code = cut_draft(mount, request, &posix, &err);
     if (code == ERR_OK) {
-        code = request->set.set
-                   ? back_setattr(mount, request, &attr, &posix, &err)
-                   : back_getattr(mount, request, request->inode, &attr, &posix, &err);
+        code = request->set.set ? back_setattr(mount, request, &attr, &posix, &err)
+                                : back_getattr(mount, request, request->inode, &attr, &posix, &err);
     }
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);

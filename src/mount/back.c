@@ -271,7 +271,8 @@ enum err_code back_sync(struct mount *mount, struct request *request, struct err
         Drover__MetaOp op = remote_op(request, DROVER__META_VERB__META_VERB_SYNC);
         const Drover__MetaAnswer *answer = NULL;
         int posix = 0;
-        request->seq = 1; /* the content has arrived; what is written from now on is not waited for */
+        request->seq =
+            1; /* the content has arrived; what is written from now on is not waited for */
         return remote_ask(mount, request, &op, &answer, &posix, err);
     }
     if (request->seq == 0) {
@@ -324,6 +325,11 @@ void back_tick(struct mount *mount, int64_t now_ms)
     } else {
         volume_tick(mount->volume, now_ms);
     }
+}
+
+void back_end(struct mount *mount)
+{
+    stale_end(mount);
 }
 
 void back_fds(struct mount *mount, int out[BACK_FDS])

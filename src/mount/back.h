@@ -94,6 +94,7 @@ void back_want(struct mount *mount);
 uint64_t back_progress(const struct mount *mount);
 bool back_run(struct mount *mount, int wait_ms); /* true: something may have come */
 void back_tick(struct mount *mount, int64_t now_ms);
+void back_end(struct mount *mount); /* after the folder was unmounted */
 enum { BACK_FDS = 2 };
 void back_fds(struct mount *mount, int out[BACK_FDS]); /* -1: none */
 /* Everything so far is stored; blocking. */

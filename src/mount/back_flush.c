@@ -84,11 +84,11 @@ static enum err_code store_packs(struct mount *mount, const struct draft *draft,
             last = container->number;
         }
     }
-    return code == ERR_OK ? ERR_OK
-                          : err_set(err, code,
-                                    code == ERR_STALE
-                                        ? "what was written was lost with a session that lapsed"
-                                        : "its packs are being stored");
+    return code == ERR_OK
+               ? ERR_OK
+               : err_set(err, code,
+                         code == ERR_STALE ? "what was written was lost with a session that lapsed"
+                                           : "its packs are being stored");
 }
 
 static void fill_extents(const struct draft *draft, struct parcel *parcel)

@@ -155,8 +155,8 @@ enum err_code remote_list(struct mount *mount, struct request *request,
             if (item->attr) {
                 meta_attr_from(item->attr, &attr);
             }
-            struct engine_entry entry = {
-                after, item->inode, item->type, listing->ask.plus ? &attr : NULL};
+            struct engine_entry entry = {after, item->inode, item->type,
+                                         listing->ask.plus ? &attr : NULL};
             if (!listing->each(listing->context, &entry)) {
                 return ERR_OK;
             }
@@ -300,6 +300,10 @@ void remote_tick(struct mount *mount, int64_t now_ms)
     meta_link_set_floor(mount->link, lowest);
     upload_forget(mount->upload, lowest);
     upload_turn(mount->upload, now_ms);
+    if (meta_link_lapses(mount->link) != mount->lapses_seen) {
+        mount->lapses_seen = meta_link_lapses(mount->link);
+        stale_all(mount);
+    }
 }
 
 enum err_code remote_sync_all(struct mount *mount, struct err *err)

@@ -29,6 +29,10 @@ void remote_saw(struct mount *mount, const struct engine_attr *attr);
 /* We have changed it ourselves: what the kernel has is still right, if nobody else did before. */
 void remote_changed(struct mount *mount, const struct engine_attr *attr);
 
+/* The session was lost for a while: the kernel is to forget what it has of files. */
+void stale_all(struct mount *mount);
+void stale_end(struct mount *mount);
+
 bool remote_run(struct mount *mount, int wait_ms);
 void remote_tick(struct mount *mount, int64_t now_ms);
 enum err_code remote_sync_all(struct mount *mount, struct err *err);

@@ -193,8 +193,7 @@ void stat_of(const struct engine_attr *attr, struct stat *out)
 void entry_of(const struct mount *mount, const struct engine_attr *attr,
               struct fuse_entry_param *out)
 {
-    *out = (struct fuse_entry_param){.ino = attr->inode,
-                                     .attr_timeout = mount->timeout_s,
-                                     .entry_timeout = mount->timeout_s};
+    *out = (struct fuse_entry_param){
+        .ino = attr->inode, .attr_timeout = mount->timeout_s, .entry_timeout = mount->timeout_s};
     stat_of(attr, &out->attr);
 }

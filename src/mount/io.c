@@ -130,6 +130,18 @@ static bool is_simple(const struct request *request, const struct pieces *pieces
            pieces->items[0].file_offset + pieces->items[0].size >= request->offset + size;
 }
 
+/* Compaction and gc may have taken away what the owner named a moment ago: it is asked again. */
+static bool settle_read(struct mount *mount, struct request *request, enum err_code code,
+                        const struct err *err)
+{
+    enum { TRIES = 5 };
+    if (mount->dealer && code == ERR_NOT_FOUND && request->seq++ < TRIES) {
+        memo_release(mount, request);
+        return false;
+    }
+    return request_settle(mount, request, code, 0, err);
+}
+
 static bool answer_read(struct mount *mount, struct request *request, struct pieces *pieces,
                         const struct draft *draft, size_t size)
 {
@@ -138,7 +150,7 @@ static bool answer_read(struct mount *mount, struct request *request, struct pie
         const uint8_t *bytes;
         enum err_code code = piece_bytes(mount, request, &pieces->items[0], &bytes, &err);
         if (code != ERR_OK) {
-            return request_settle(mount, request, code, 0, &err);
+            return settle_read(mount, request, code, &err);
         }
         fuse_reply_buf(request->req,
                        (const char *)bytes + (request->offset - pieces->items[0].file_offset),
@@ -155,7 +167,7 @@ static bool answer_read(struct mount *mount, struct request *request, struct pie
     enum err_code code = fill(mount, request, pieces, draft, &out);
     if (code != ERR_OK) {
         (void)err_set(&err, code, "reading failed");
-        return request_settle(mount, request, code, 0, &err);
+        return settle_read(mount, request, code, &err);
     }
     fuse_reply_buf(request->req, out.text, out.size);
     count_read(mount, size);

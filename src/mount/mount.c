@@ -216,9 +216,9 @@ static enum err_code flush_all(struct mount *mount, struct err *err)
             struct file *file = mount->files[i];
             int posix;
             enum err_code code;
-            while ((code = file_flush(mount, file, false, &posix, err)) == ERR_AGAIN &&
-                   (back_trouble(mount, NULL) == ERR_OK ||
-                    back_trouble(mount, NULL) == ERR_AGAIN)) {
+            while (
+                (code = file_flush(mount, file, false, &posix, err)) == ERR_AGAIN &&
+                (back_trouble(mount, NULL) == ERR_OK || back_trouble(mount, NULL) == ERR_AGAIN)) {
                 back_want(mount);
                 (void)back_run(mount, RETRY_MS);
             }
@@ -250,6 +250,7 @@ static enum err_code run(struct mount *mount, const struct mount_options *option
         request_fail_all(mount);
         fuse_remove_signal_handlers(mount->session);
         fuse_session_unmount(mount->session);
+        back_end(mount);
         code = flush_all(mount, err);
         if (code == ERR_OK && !mount->read_only) {
             code = back_sync_all(mount, err);

@@ -35,7 +35,7 @@ struct file { /* an inode that is open, or has a draft */
     bool has_draft;
     bool kill_priv; /* someone other than root has written */
     struct draft draft;
-    int64_t mtime_ns; /* of the draft */
+    int64_t mtime_ns;        /* of the draft */
     bool knows_base;         /* just made: its draft begins over nothing */
     struct meta_call *flush; /* the draft is on its way to the owner and must not change; or NULL */
     struct extent *placed; /* every place given to bytes of the draft, used or overwritten since */
@@ -84,18 +84,19 @@ struct mount_counts {
 
 struct mount {
     struct fuse_session *session;
-    struct volume *volume; /* NULL: its owner is elsewhere, */
-    struct engine *engine; /* and this too */
+    struct volume *volume;      /* NULL: its owner is elsewhere, */
+    struct engine *engine;      /* and this too */
     struct meta_dealer *dealer; /* how it is reached; NULL: the volume is ours */
     struct meta_link *link;     /* the dealer's */
     struct upload *upload;
     struct object_store *store; /* with a dealer */
     struct seen *seen;          /* with a dealer: SEEN of them, by inode */
     uint64_t lapses_seen;
+    struct staler *staler; /* tells the kernel to forget; or NULL */
     struct reader *reader;
     bool read_only;
     double timeout_s; /* for which the kernel may believe names and attributes */
-    bool greeted; /* the kernel's first request has been answered */
+    bool greeted;     /* the kernel's first request has been answered */
     struct file *files[FILE_BUCKETS];
     uint64_t dirty_bytes; /* in the memory of all drafts */
     struct request *parked, **parked_end;

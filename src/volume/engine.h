@@ -273,7 +273,7 @@ void engine_skip_inodes(struct engine *engine, uint64_t count);
 struct logobj_change;
 size_t engine_pending(const struct engine *engine); /* how many keys; 0: a take would give none */
 size_t engine_pending_bytes(const struct engine *engine); /* of keys and values changed since the
-                                                            * last take, about */
+                                                           * last take, about */
 /* Only for a file just made: not yet in a commit, with one name and no content; else it does
  * nothing. A rename, another link or the removal of the name releases it. The live bytes of
  * containers and 'C' are committed without what held files add to them. */

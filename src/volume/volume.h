@@ -173,8 +173,8 @@ MUST_USE enum err_code volume_order(struct volume *volume, const char *order, st
 /* Merges all runs (fsck, tests). */
 MUST_USE enum err_code volume_merge(struct volume *volume, struct err *err);
 
-/* Packs that others upload for themselves: those of each of these writers from number `floor` on may
- * be referred to by what is still to come, so gc lets them be. Replaces the list there was. */
+/* Packs that others upload for themselves: those of each of these writers from number `floor` on
+ * may be referred to by what is still to come, so gc lets them be. Replaces the list there was. */
 struct volume_writer {
     uint32_t writer, term;
     uint64_t floor;
