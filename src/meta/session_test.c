@@ -461,6 +461,69 @@ static void test_each_change_is_made_once_whatever_is_lost(void **state)
     }
 }
 
+/* Whatever a mount can say: it is answered, and nothing else happens to the owner. */
+static void test_nothing_that_can_be_asked_does_harm(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed_from_system();
+    struct world world;
+    printf("seed %llu\n", (unsigned long long)seed);
+    world_begin(&world, 1, seed);
+    struct rng *rng = &world.rng;
+    const Drover__MetaWelcome *welcome = meta_link_welcome(world.mounts[0].link);
+    for (int i = 0; i < 3000; i++) {
+        static const char *const names[] = {"a", "b", "", ".", "..", "a/b", "user.x", "trusted.y"};
+        static const uint64_t sizes[] = {0, 1, 5, 4096, 1 << 20, INT64_MAX, (uint64_t)1 << 40};
+        Drover__MetaOp op = world_op((Drover__MetaVerb)(rng_below(rng, 2) ? 1 + rng_below(rng, 12)
+                                                                          : 20 + rng_below(rng, 7)),
+                                     rng_below(rng, 12), names[rng_below(rng, 8)]);
+        Drover__MetaAttr set = DROVER__META_ATTR__INIT;
+        Drover__MetaLock lock = DROVER__META_LOCK__INIT;
+        Drover__MetaExtent extent = DROVER__META_EXTENT__INIT;
+        Drover__MetaExtent *extents[] = {&extent};
+        Drover__MetaPack pack = DROVER__META_PACK__INIT;
+        Drover__MetaPack *packs[] = {&pack};
+        op.folder = rng_below(rng, 12);
+        op.new_name = meta_text(names[rng_below(rng, 8)]);
+        op.mode = rng_below(rng, 2) ? (uint32_t)rng_next(rng) : (uint32_t)(S_IFREG | 0644);
+        op.flags = rng_below(rng, 2) ? (uint32_t)rng_below(rng, 256) : (uint32_t)rng_next(rng);
+        op.offset = sizes[rng_below(rng, 7)];
+        op.size = sizes[rng_below(rng, 7)];
+        op.data = meta_bytes("some bytes", rng_below(rng, 10));
+        set.size = sizes[rng_below(rng, 7)];
+        set.mode = (uint32_t)rng_next(rng);
+        op.set = &set;
+        lock.inode = op.inode;
+        lock.owner = rng_below(rng, 3);
+        lock.type = (uint32_t)rng_below(rng, 3);
+        op.lock = &lock;
+        op.flags = op.verb == DROVER__META_VERB__META_VERB_LOCK ? 0 : op.flags;
+        extent.file_offset = sizes[rng_below(rng, 5)];
+        extent.size = 5;
+        if (rng_below(rng, 2)) {
+            extent.data = meta_bytes("12345", 5);
+        } else {
+            extent.kind = CONTAINER_PACK;
+            extent.writer = welcome->writer;
+            extent.term = welcome->term;
+            extent.number = pack.number = 1 + rng_below(rng, 3);
+            extent.whole = extent.stored_size = 5;
+            extent.offset = rng_below(rng, 3) * 5;
+            pack.size = 20;
+        }
+        op.n_extent = op.n_pack = op.verb == DROVER__META_VERB__META_VERB_WRITE;
+        op.extent = extents;
+        op.pack = packs;
+        (void)world_do(&world, 0, &op, NULL, NULL);
+        welcome = meta_link_welcome(world.mounts[0].link);
+    }
+    world_kill(&world);
+    world_revive(&world);
+    uint64_t size = 0;
+    (void)lookup(&world, 0, "a", &size);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +537,7 @@ int main(void)
         cmocka_unit_test(test_what_was_synced_needs_no_mount),
         cmocka_unit_test(test_data_that_is_not_stored_comes_with_the_answer),
         cmocka_unit_test(test_packs_of_another_writer_are_refused),
+        cmocka_unit_test(test_nothing_that_can_be_asked_does_harm),
         cmocka_unit_test(test_each_change_is_made_once_whatever_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
