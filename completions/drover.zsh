@@ -39,6 +39,7 @@ _drover() {
         'data:files into a volume, out of it, and about it'
         'mount:make a volume a folder of this machine'
         'unmount:end a mount, once everything in it is stored'
+        'meta:own a volume and serve it to mounts on many machines'
         'version:print the version'
         'help:explain a command'
     )
@@ -138,6 +139,12 @@ _drover() {
             '--cache-size=[how much of it]:size:' '--allow-other[let other users in]' \
             '--take-over[from another owner]' '--foreground[stay]' '--stats[what a mount has done]' \
             '1:volume:' '2:folder:_files -/'
+        ;;
+    meta)
+        _arguments '1:volume:' '--listen=[where]:host and port:' \
+            '--public-host=[what others call this machine]:host:' \
+            '--state=[its key and address]:folder:_files -/' '--lease=[of a mount, in ms]:ms:' \
+            '--take-over[from another owner]' '--quiet[say nothing]' $store
         ;;
     unmount) _arguments '1:folder:_files -/' ;;
     token)

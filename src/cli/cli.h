@@ -57,6 +57,7 @@ extern const struct cli_command cmd_volume;
 extern const struct cli_command cmd_data;
 extern const struct cli_command cmd_mount;
 extern const struct cli_command cmd_unmount;
+extern const struct cli_command cmd_meta;
 
 void cli_print_help(const struct cli_command *command, FILE *to);
 

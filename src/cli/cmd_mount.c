@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/mount_node.h"
+#include "cli/mount_remote.h"
 #include "cli/mount_talk.h"
 #include "cli/volume_ref.h"
 #include "mount/mount.h"
@@ -28,6 +29,7 @@ enum { READ_AHEAD_KB = 4096 };
 struct mount_arguments {
     struct volume_ref ref, over;
     char *folder;
+    char *address; /* of an owner elsewhere; NULL: the volume is opened here */
     bool read_only, foreground, allow_other, take_over, shows_stats, as_json, for_node, is_ready;
     const char *cache_folder;
     uint64_t cache_bytes;
@@ -166,6 +168,20 @@ static void on_ready(void *context)
             arguments->folder);
 }
 
+static enum err_code serve_remote(struct mount_arguments *arguments, struct err *err)
+{
+    struct mount_remote_options options = {.address = arguments->address,
+                                           .over = &arguments->over,
+                                           .cache_folder = arguments->cache_folder,
+                                           .cache_bytes = arguments->cache_bytes,
+                                           .mount = {.folder = arguments->folder,
+                                                     .read_only = arguments->read_only,
+                                                     .allow_other = arguments->allow_other,
+                                                     .ready = on_ready,
+                                                     .context = arguments}};
+    return mount_remote_serve(&options, err);
+}
+
 /* Opens the volume and serves it until it is unmounted. */
 static enum err_code serve(struct mount_arguments *arguments, struct err *err)
 {
@@ -174,6 +190,9 @@ static enum err_code serve(struct mount_arguments *arguments, struct err *err)
     struct volume_use use;
     bool read_only = arguments->read_only || arguments->ref.snapshot;
 
+    if (arguments->address) {
+        return serve_remote(arguments, err);
+    }
     str_addf(&owner, "mounted at %s", arguments->folder);
     struct volume_use_options how = {.writes = !read_only,
                                      .take_over = arguments->take_over,
@@ -275,6 +294,26 @@ static int begin(struct mount_arguments *arguments)
     return code == ERR_OK ? EXIT_DONE : cli_error(volume_ref_exit(code), "%s", err.text);
 }
 
+/* An address holds a secret, and what stands on a command line everybody on the machine can read.
+ */
+static enum err_code take_volume(struct mount_arguments *arguments, char *text, struct err *err)
+{
+    if (!mount_remote_is_address(text)) {
+        return volume_ref_parse(text, &arguments->ref, err);
+    }
+    AUTO_FREE char *real = text[0] == '@' ? realpath(text + 1, NULL) : NULL;
+    if (text[0] == '@' && !real) {
+        return err_errno(err, errno, "%s", text + 1);
+    }
+    AUTO_STR struct str address = {0};
+    str_addf(&address, "%s%s", real ? "@" : "", real ? real : text);
+    arguments->address = str_take(&address);
+    if (!real) {
+        memset(text, '*', strlen(text));
+    }
+    return ERR_OK;
+}
+
 static int run(int argc, char **argv)
 {
     struct mount_arguments arguments = {.ready_fd = -1};
@@ -295,7 +334,7 @@ static int run(int argc, char **argv)
     if (!arguments.folder) {
         return cli_error(EXIT_USAGE, "%s: %s", argv[optind + 1], strerror(errno));
     }
-    enum err_code code = volume_ref_parse(argv[optind], &arguments.ref, &err);
+    enum err_code code = take_volume(&arguments, argv[optind], &err);
     if (code == ERR_OK && arguments.ref.path && strcmp(arguments.ref.path, "/") != 0) {
         code = err_set(&err, ERR_INVALID, "%s: only a whole volume can be mounted", argv[optind]);
     }
@@ -307,6 +346,10 @@ static int run(int argc, char **argv)
     }
     volume_ref_release(&arguments.ref);
     volume_ref_release(&arguments.over);
+    if (arguments.address) {
+        explicit_bzero(arguments.address, strlen(arguments.address));
+    }
+    free(arguments.address);
     free(arguments.folder);
     return exit_code;
 }
@@ -317,7 +360,9 @@ const struct cli_command cmd_mount = {
     .summary = "make a volume a folder of this machine",
     .help =
         "VOLUME is a name (drover volume list), file:///folder or s3://bucket/prefix; with\n"
-        "@SNAPSHOT it is read-only and needs nobody's leave. Returns once it is mounted.\n\n"
+        "@SNAPSHOT it is read-only and needs nobody's leave. @FILE is the address that drover "
+        "meta\n"
+        "wrote: the volume is shared with other machines. Returns once it is mounted.\n\n"
         "  --read-only          what is there now, unchanging\n"
         "  --cache-dir DIR      where fetched data is kept (default: ~/.cache/drover)\n"
         "  --cache-size SIZE    how much of it at most: 20G, 500M (default: 10G)\n"

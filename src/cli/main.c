@@ -11,7 +11,7 @@ static const struct cli_command *const commands[] = {
     &cmd_cancel,  &cmd_retry,  &cmd_nodes,    &cmd_top,   &cmd_token,   &cmd_exec,    &cmd_map,
     &cmd_up,      &cmd_down,   &cmd_clusters, &cmd_list,  &cmd_status,  &cmd_tasks,   &cmd_logs,
     &cmd_trials,  &cmd_best,   &cmd_compare,  &cmd_sim,   &cmd_analyse, &cmd_catalog, &cmd_advise,
-    &cmd_profile, &cmd_report, &cmd_volume,   &cmd_data,  &cmd_mount,   &cmd_unmount,
+    &cmd_profile, &cmd_report, &cmd_volume,   &cmd_data,  &cmd_mount,   &cmd_unmount, &cmd_meta,
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

@@ -1,5 +1,5 @@
 /* Attributes of files and of the whole. */
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include "base/mem.h"
 
@@ -12,7 +12,7 @@ static void reply_attr(struct mount *mount, struct request *request, struct engi
     struct stat stat;
     bool is_draft = file_show(mount, attr);
     stat_of(attr, &stat);
-    fuse_reply_attr(request->req, &stat, is_draft ? 0 : MOUNT_TIMEOUT_S);
+    fuse_reply_attr(request->req, &stat, is_draft ? 0 : mount->timeout_s);
 }
 
 static bool try_getattr(struct mount *mount, struct request *request)
@@ -20,7 +20,7 @@ static bool try_getattr(struct mount *mount, struct request *request)
     struct engine_attr attr;
     struct err err;
     int posix;
-    enum err_code code = engine_getattr(mount->engine, request->inode, &attr, &posix, &err);
+    enum err_code code = back_getattr(mount, request, request->inode, &attr, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -46,7 +46,10 @@ static enum err_code cut_draft(struct mount *mount, struct request *request, int
     if (!(request->set.set & ENGINE_SET_SIZE) || !is_written) {
         return ERR_OK;
     }
-    enum err_code code = file_begin_draft(mount, file, posix, err);
+    if (file->flush) {
+        return err_set(err, ERR_AGAIN, "its content is on its way");
+    }
+    enum err_code code = file_begin_draft(mount, request, file, posix, err);
     if (code != ERR_OK) {
         return code;
     }
@@ -65,10 +68,8 @@ static bool try_setattr(struct mount *mount, struct request *request)
     int posix = 0;
     enum err_code code = cut_draft(mount, request, &posix, &err);
     if (code == ERR_OK) {
-        code = request->set.set
-                   ? engine_setattr(mount->engine, &request->caller, &request->set, &attr, &posix,
-                                    &err)
-                   : engine_getattr(mount->engine, request->inode, &attr, &posix, &err);
+        code = request->set.set ? back_setattr(mount, request, &attr, &posix, &err)
+                                : back_getattr(mount, request, request->inode, &attr, &posix, &err);
     }
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
@@ -133,12 +134,14 @@ static void on_setattr(fuse_req_t req, fuse_ino_t inode, struct stat *stat, int 
     request_begin(fuse_req_userdata(req), &request);
 }
 
-static void on_statfs(fuse_req_t req, fuse_ino_t inode)
+static bool try_statfs(struct mount *mount, struct request *request)
 {
-    (void)inode;
-    struct mount *mount = fuse_req_userdata(req);
     struct engine_usage usage;
-    engine_usage(mount->engine, &usage);
+    struct err err;
+    enum err_code code = back_usage(mount, request, &usage, &err);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, 0, &err);
+    }
     /* An object store has no end; a number that programs can add to without overflow has. */
     uint64_t room = (uint64_t)1 << 50;
     struct statvfs stat = {.f_bsize = 1 << 17,
@@ -150,7 +153,15 @@ static void on_statfs(fuse_req_t req, fuse_ino_t inode)
                            .f_ffree = (uint64_t)1 << 32,
                            .f_favail = (uint64_t)1 << 32,
                            .f_namemax = ENGINE_NAME_MAX};
-    fuse_reply_statfs(req, &stat);
+    fuse_reply_statfs(request->req, &stat);
+    return true;
+}
+
+static void on_statfs(fuse_req_t req, fuse_ino_t inode)
+{
+    struct request request;
+    request_of(&request, req, try_statfs, inode);
+    request_begin(fuse_req_userdata(req), &request);
 }
 
 void attr_fill(struct fuse_lowlevel_ops *ops)

@@ -274,7 +274,6 @@ size_t draft_extents(const struct draft *draft, struct extent **out)
 
     for (size_t i = 0; i < draft->count; i++) {
         const struct draft_segment *segment = &draft->segments[i];
-        CHECK(segment->kind != DRAFT_MEMORY);
         if (hidden < draft->base_size && segment->offset > hidden) {
             uint64_t end = segment->offset < draft->base_size ? segment->offset : draft->base_size;
             add_hole(&extents, hidden, end);
@@ -284,6 +283,11 @@ size_t draft_extents(const struct draft *draft, struct extent **out)
         }
         if (segment->kind == DRAFT_HOLE) {
             add_hole(&extents, segment->offset, end_of(segment));
+        } else if (segment->kind == DRAFT_MEMORY) {
+            VEC_PUSH(extents.items, extents.count, extents.cap) =
+                (struct extent){.file_offset = segment->offset,
+                                .size = (uint32_t)segment->size,
+                                .container = {.kind = DRAFT_UNPLACED, .number = i}};
         } else {
             VEC_PUSH(extents.items, extents.count, extents.cap) = segment->extent;
         }

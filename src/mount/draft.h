@@ -52,8 +52,10 @@ size_t draft_find(const struct draft *draft, uint64_t offset);
 void draft_placed(struct draft *draft, size_t index, const struct extent *extent);
 
 /* The draft as extents for engine_write, in order: placed segments, and holes as extents with
- * container.kind 0, also for what base_end hides of the base. No MEMORY segment is left. The caller
- * frees *out. */
+ * container.kind 0, also for what base_end hides of the base; and bytes in memory as extents with
+ * container.kind DRAFT_UNPLACED and their segment's index in container.number, which engine_write
+ * does not take. The caller frees *out. */
+enum { DRAFT_UNPLACED = 255 };
 size_t draft_extents(const struct draft *draft, struct extent **out);
 
 #endif

@@ -1,5 +1,5 @@
 /* Open inodes and their drafts. */
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include "base/check.h"
 #include "base/mem.h"
@@ -35,7 +35,7 @@ struct file *file_take(struct mount *mount, uint64_t inode)
 
 void file_drop(struct mount *mount, struct file *file)
 {
-    if (file->opens > 0 || file->has_draft) {
+    if (file->opens > 0 || file->has_draft || file->flush) {
         return;
     }
     struct file **link = &mount->files[bucket_of(file->inode)];
@@ -53,17 +53,22 @@ bool file_is_open(void *context, uint64_t inode)
     return file != NULL && (file->opens > 0 || file->has_draft);
 }
 
-enum err_code file_begin_draft(struct mount *mount, struct file *file, int *posix, struct err *err)
+enum err_code file_begin_draft(struct mount *mount, struct request *request, struct file *file,
+                               int *posix, struct err *err)
 {
     if (file->has_draft) {
         *posix = 0;
         return ERR_OK;
     }
-    struct engine_attr attr;
-    enum err_code code = engine_getattr(mount->engine, file->inode, &attr, posix, err);
+    struct engine_attr attr = {.mtime_ns = request->caller.now_ns};
+    enum err_code code = ERR_OK;
+    if (!file->knows_base) {
+        code = back_getattr(mount, request, file->inode, &attr, posix, err);
+    }
     if (code != ERR_OK) {
         return code;
     }
+    file->knows_base = false;
     draft_init(&file->draft, attr.size);
     file->has_draft = true;
     file->mtime_ns = attr.mtime_ns;
@@ -72,21 +77,11 @@ enum err_code file_begin_draft(struct mount *mount, struct file *file, int *posi
     return ERR_OK;
 }
 
-static void place(struct mount *mount, struct file *file, size_t index, bool inlined)
-{
-    const struct draft_segment *segment = &file->draft.segments[index];
-    struct extent extent;
-
-    mount->dirty_bytes -= segment->size;
-    volume_place(mount->volume, file->inode, segment->offset, segment->bytes, segment->size,
-                 inlined, &extent);
-    draft_placed(&file->draft, index, &extent);
-    VEC_PUSH(file->placed, file->placed_count, file->placed_cap) = extent;
-}
-
 void file_end_draft(struct mount *mount, struct file *file)
 {
-    volume_written(mount->volume, file->placed, file->placed_count);
+    if (!mount->dealer) {
+        volume_written(mount->volume, file->placed, file->placed_count);
+    }
     file->placed_count = 0;
     mount->dirty_bytes -= file->draft.memory_bytes;
     draft_release(&file->draft);
@@ -101,10 +96,10 @@ void file_relieve(struct mount *mount, struct file *file)
     if (!all && draft->memory_bytes < DRAFT_STREAM_BYTES) {
         return;
     }
-    for (size_t i = 0; i < draft->count && !volume_is_congested(mount->volume); i++) {
+    for (size_t i = 0; i < draft->count && !back_is_congested(mount); i++) {
         const struct draft_segment *segment = &draft->segments[i];
         if (segment->kind == DRAFT_MEMORY && (all || segment->size == EXTENT_BYTES_MAX)) {
-            place(mount, file, i, false);
+            back_place(mount, file, i, false);
         }
     }
 }
@@ -118,10 +113,10 @@ static enum err_code place_all(struct mount *mount, struct file *file, bool inli
         if (file->draft.segments[i].kind != DRAFT_MEMORY) {
             continue;
         }
-        if (volume_is_congested(mount->volume)) {
+        if (back_is_congested(mount)) {
             return err_set(err, ERR_AGAIN, "too much is on its way to the store");
         }
-        place(mount, file, i, inlined);
+        back_place(mount, file, i, inlined);
     }
     return ERR_OK;
 }
@@ -132,6 +127,9 @@ enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, i
     *posix = 0;
     if (!file->has_draft) {
         return ERR_OK;
+    }
+    if (mount->dealer) {
+        return back_flush_remote(mount, file, inlined, posix, err);
     }
     if (!draft_is_clean(&file->draft) || file->changed_ns != 0) {
         enum err_code code = place_all(mount, file, inlined, err);
@@ -198,9 +196,10 @@ void stat_of(const struct engine_attr *attr, struct stat *out)
     };
 }
 
-void entry_of(const struct engine_attr *attr, struct fuse_entry_param *out)
+void entry_of(const struct mount *mount, const struct engine_attr *attr,
+              struct fuse_entry_param *out)
 {
     *out = (struct fuse_entry_param){
-        .ino = attr->inode, .attr_timeout = MOUNT_TIMEOUT_S, .entry_timeout = MOUNT_TIMEOUT_S};
+        .ino = attr->inode, .attr_timeout = mount->timeout_s, .entry_timeout = mount->timeout_s};
     stat_of(attr, &out->attr);
 }

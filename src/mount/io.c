@@ -1,5 +1,5 @@
 /* Reading and writing. */
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include "base/check.h"
 #include "base/mem.h"
@@ -26,10 +26,10 @@ static bool keep_piece(void *context, const struct extent *extent)
 }
 
 /* The bytes of the file that an extent holds: extent->size of them. Borrowed for a moment. */
-static enum err_code piece_bytes(struct mount *mount, uint64_t inode, const struct extent *extent,
-                                 const uint8_t **out, struct err *err)
+static enum err_code piece_bytes(struct mount *mount, const struct request *request,
+                                 const struct extent *extent, const uint8_t **out, struct err *err)
 {
-    const void *bytes = volume_young(mount->volume, extent);
+    const void *bytes = back_young(mount, request, extent);
     if (bytes != NULL && extent->codec != EXTENT_PLAIN) {
         str_clear(&mount->scratch);
         str_add_repeat(&mount->scratch, " ", extent->whole);
@@ -39,7 +39,7 @@ static enum err_code piece_bytes(struct mount *mount, uint64_t inode, const stru
         }
         bytes = mount->scratch.text;
     } else if (bytes == NULL) {
-        struct reader_ask ask = {.extent = extent, .inode = inode};
+        struct reader_ask ask = {.extent = extent, .inode = request->inode};
         enum err_code code = reader_get(mount->reader, &ask, &bytes, err);
         if (code != ERR_OK) {
             return code;
@@ -78,7 +78,7 @@ static enum err_code fill_from_draft(struct mount *mount, struct request *reques
         }
         const uint8_t *bytes = segment->bytes;
         if (segment->kind == DRAFT_PLACED) {
-            enum err_code code = piece_bytes(mount, request->inode, &segment->extent, &bytes, err);
+            enum err_code code = piece_bytes(mount, request, &segment->extent, &bytes, err);
             if (code != ERR_OK) {
                 return code;
             }
@@ -106,7 +106,7 @@ static enum err_code fill(struct mount *mount, struct request *request, const st
             size = size < room ? size : room;
         }
         const uint8_t *bytes;
-        code = piece_bytes(mount, request->inode, extent, &bytes, &err);
+        code = piece_bytes(mount, request, extent, &bytes, &err);
         if (code == ERR_OK) {
             copy_overlap(request, buffer, out->size, extent->file_offset, size, bytes);
         }
@@ -130,15 +130,27 @@ static bool is_simple(const struct request *request, const struct pieces *pieces
            pieces->items[0].file_offset + pieces->items[0].size >= request->offset + size;
 }
 
+/* Compaction and gc may have taken away what the owner named a moment ago: it is asked again. */
+static bool settle_read(struct mount *mount, struct request *request, enum err_code code,
+                        const struct err *err)
+{
+    enum { TRIES = 5 };
+    if (mount->dealer && code == ERR_NOT_FOUND && request->seq++ < TRIES) {
+        memo_release(mount, request);
+        return false;
+    }
+    return request_settle(mount, request, code, 0, err);
+}
+
 static bool answer_read(struct mount *mount, struct request *request, struct pieces *pieces,
                         const struct draft *draft, size_t size)
 {
     struct err err;
     if (draft == NULL && is_simple(request, pieces, size)) {
         const uint8_t *bytes;
-        enum err_code code = piece_bytes(mount, request->inode, &pieces->items[0], &bytes, &err);
+        enum err_code code = piece_bytes(mount, request, &pieces->items[0], &bytes, &err);
         if (code != ERR_OK) {
-            return request_settle(mount, request, code, 0, &err);
+            return settle_read(mount, request, code, &err);
         }
         fuse_reply_buf(request->req,
                        (const char *)bytes + (request->offset - pieces->items[0].file_offset),
@@ -155,7 +167,7 @@ static bool answer_read(struct mount *mount, struct request *request, struct pie
     enum err_code code = fill(mount, request, pieces, draft, &out);
     if (code != ERR_OK) {
         (void)err_set(&err, code, "reading failed");
-        return request_settle(mount, request, code, 0, &err);
+        return settle_read(mount, request, code, &err);
     }
     fuse_reply_buf(request->req, out.text, out.size);
     count_read(mount, size);
@@ -169,7 +181,7 @@ static bool try_read(struct mount *mount, struct request *request)
     struct engine_attr attr;
     struct err err;
     int posix = 0;
-    enum err_code code = engine_getattr(mount->engine, request->inode, &attr, &posix, &err);
+    enum err_code code = back_read_attr(mount, request, &attr, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -181,8 +193,9 @@ static bool try_read(struct mount *mount, struct request *request)
     size_t size =
         end - request->offset < request->size ? (size_t)(end - request->offset) : request->size;
     struct pieces pieces = {0};
-    struct engine_span span = {request->inode, request->offset, size};
-    code = engine_extents(mount->engine, &span, keep_piece, &pieces, &posix, &err);
+    struct back_span span = {
+        .span = {request->inode, request->offset, size}, .each = keep_piece, .context = &pieces};
+    code = back_extents(mount, request, &span, &posix, &err);
     bool done = code == ERR_OK ? answer_read(mount, request, &pieces, draft, size)
                                : request_settle(mount, request, code, posix, &err);
     free(pieces.items);
@@ -205,17 +218,20 @@ static bool try_write(struct mount *mount, struct request *request)
     struct file *file = (struct file *)(uintptr_t)request->fi.fh;
     struct err err;
     int posix = 0;
-    enum err_code trouble = volume_trouble(mount->volume, &err);
+    enum err_code trouble = back_trouble(mount, &err);
     if (trouble != ERR_OK && trouble != ERR_AGAIN && trouble != ERR_CORRUPT) {
         return request_settle(mount, request, trouble, 0, &err);
+    }
+    if (file->flush) {
+        return false; /* until what was written before has arrived */
     }
     if (mount->dirty_bytes > DIRTY_BYTES_MAX) {
         file_relieve(mount, file); /* as far as it has a draft already */
     }
-    if (mount->dirty_bytes > DIRTY_BYTES_MAX && volume_is_congested(mount->volume)) {
+    if (mount->dirty_bytes > DIRTY_BYTES_MAX && back_is_congested(mount)) {
         return false; /* until some of it is stored */
     }
-    enum err_code code = file_begin_draft(mount, file, &posix, &err);
+    enum err_code code = file_begin_draft(mount, request, file, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -248,7 +264,10 @@ static bool try_fallocate(struct mount *mount, struct request *request)
     struct file *file = (struct file *)(uintptr_t)request->fi.fh;
     struct err err;
     int posix = 0;
-    enum err_code code = file_begin_draft(mount, file, &posix, &err);
+    if (file->flush) {
+        return false;
+    }
+    enum err_code code = file_begin_draft(mount, request, file, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -320,11 +339,13 @@ static bool try_lseek(struct mount *mount, struct request *request)
     int posix = 0;
     enum err_code code = file ? file_flush(mount, file, false, &posix, &err) : ERR_OK;
     if (code == ERR_OK) {
-        code = engine_getattr(mount->engine, request->inode, &attr, &posix, &err);
+        code = back_getattr(mount, request, request->inode, &attr, &posix, &err);
     }
     if (code == ERR_OK && request->offset < attr.size) {
-        struct engine_span span = {request->inode, request->offset, attr.size - request->offset};
-        code = engine_extents(mount->engine, &span, seek_step, &seek, &posix, &err);
+        struct back_span span = {.each = seek_step, .context = &seek};
+        span.span =
+            (struct engine_span){request->inode, request->offset, attr.size - request->offset};
+        code = back_extents(mount, request, &span, &posix, &err);
     }
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);

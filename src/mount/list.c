@@ -3,7 +3,7 @@
  * also for each entry, since programs seek, and kernels before 6.16 ask for a page at a time and
  * come back to its middle when the program's buffer is full. A number that was forgotten is found
  * again by counting from the beginning, which is wrong if entries have gone meanwhile. */
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include "base/mem.h"
 
@@ -81,7 +81,7 @@ static bool on_entry(void *context, const struct engine_entry *item)
     if (listing->plus) {
         struct engine_attr attr = *item->attr;
         bool is_draft = file_show(listing->mount, &attr);
-        entry_of(&attr, &entry);
+        entry_of(listing->mount, &attr, &entry);
         entry.attr_timeout = is_draft ? 0 : entry.attr_timeout;
     }
     if (!add(listing, item->name, &entry)) {
@@ -143,10 +143,11 @@ static bool try_read(struct mount *mount, struct request *request)
     while (!listing.is_full) {
         char after[ENGINE_NAME_MAX + 1];
         memcpy(after, listing.last, sizeof after);
-        struct engine_listing ask = {
+        struct back_listing ask = {.each = on_entry, .context = &listing, .room = listing.room};
+        ask.ask = (struct engine_listing){
             .folder = request->inode, .after = after[0] ? after : NULL, .plus = listing.plus};
         uint64_t before = listing.cookie;
-        code = engine_list(mount->engine, &ask, on_entry, &listing, &posix, &err);
+        code = back_list(mount, request, &ask, &posix, &err);
         if (code != ERR_AGAIN || listing.cookie == before) {
             break;
         }
@@ -156,7 +157,7 @@ static bool try_read(struct mount *mount, struct request *request)
         return request_settle(mount, request, code, posix, &err);
     }
     if (code == ERR_AGAIN) {
-        volume_want(mount->volume); /* it is asked for next */
+        back_want(mount); /* it is asked for next */
     }
     if (listing.last[0]) {
         place_keep(&mount->places[mount->place_next], request->inode, listing.cookie, listing.last);
@@ -194,8 +195,12 @@ static void on_readdirplus(fuse_req_t req, fuse_ino_t inode, size_t size, off_t 
  * them, and may keep what it has read of them. */
 static void on_opendir(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi)
 {
+    const struct mount *mount = fuse_req_userdata(req);
     (void)inode;
-    (void)fi;
+    if (mount->dealer) { /* others change folders too: nothing is kept */
+        fuse_reply_open(req, fi);
+        return;
+    }
     fuse_reply_err(req, ENOSYS);
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +34,10 @@ static void on_init(void *context, struct fuse_conn_info *conn)
                       FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_EXPORT_SUPPORT;
     if (mount->read_only) {
         wanted |= FUSE_CAP_NO_OPEN_SUPPORT;
+    }
+    if (mount->dealer) { /* others change files and folders too */
+        wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
+                 FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_FLOCK_LOCKS;
     }
     conn->want = conn->capable & wanted;
     conn->max_write = 1 << 20;
@@ -68,8 +72,7 @@ static const struct fuse_custom_io device = {.writev = on_writev, .read = on_rea
 /* What may have changed for parked requests. */
 static uint64_t progress(const struct mount *mount)
 {
-    return volume_progress(mount->volume) + reader_progress(mount->reader) +
-           volume_seq_durable(mount->volume);
+    return back_progress(mount) + reader_progress(mount->reader);
 }
 
 struct loop {
@@ -86,7 +89,7 @@ struct loop {
 static void note_absence(struct loop *loop, int64_t now_ms)
 {
     struct err err;
-    if (volume_trouble(loop->mount->volume, &err) != ERR_AGAIN ||
+    if (back_trouble(loop->mount, &err) != ERR_AGAIN ||
         (loop->said_ms != 0 && now_ms - loop->said_ms < SAY_MS)) {
         return;
     }
@@ -99,9 +102,9 @@ static void serve_store(struct loop *loop)
     struct mount *mount = loop->mount;
     int64_t now_ms = clock_mono_ms();
 
-    volume_run(mount->volume, 0);
+    (void)back_run(mount, 0);
     if (now_ms >= loop->tick_ms) {
-        volume_tick(mount->volume, now_ms);
+        back_tick(mount, now_ms);
         note_absence(loop, now_ms);
         loop->tick_ms = now_ms + TICK_MS;
     }
@@ -142,13 +145,19 @@ static void wait_for_work(struct loop *loop)
     if (clock_mono_us() - loop->last_us < SPIN_US) {
         return;
     }
-    struct pollfd polls[2] = {
+    if (mount->dealer && back_run(mount, 0)) {
+        return; /* its descriptor tells of news only once */
+    }
+    int fds[BACK_FDS];
+    back_fds(mount, fds);
+    struct pollfd polls[1 + BACK_FDS] = {
         {.fd = fuse_session_fd(mount->session), .events = POLLIN},
-        {.fd = volume_fd(mount->volume), .events = POLLIN},
+        {.fd = fds[0], .events = POLLIN},
+        {.fd = fds[1], .events = POLLIN},
     };
     int64_t left = loop->tick_ms - clock_mono_ms();
     int most = mount->parked != NULL ? RETRY_MS : TICK_MS;
-    (void)poll(polls, 2, left < 0 ? 0 : left < most ? (int)left : most);
+    (void)poll(polls, 1 + BACK_FDS, left < 0 ? 0 : left < most ? (int)left : most);
 }
 
 static void serve(struct mount *mount)
@@ -178,6 +187,9 @@ static enum err_code open_session(struct mount *mount, const struct mount_option
     list_fill(&ops);
     open_fill(&ops);
     io_fill(&ops);
+    if (mount->dealer) {
+        open_fill_remote(&ops);
+    }
     str_add(&text, "fsname=");
     for (const char *c = options->label; *c; c++) {
         str_addf(&text, *c == ',' || *c == '\\' ? "\\%c" : "%c", *c);
@@ -214,13 +226,15 @@ static enum err_code flush_one(struct mount *mount, struct file *file, struct er
     int posix;
     enum err_code code;
     while ((code = file_flush(mount, file, false, &posix, err)) == ERR_AGAIN) {
-        volume_want(mount->volume);
-        enum err_code trouble = volume_trouble(mount->volume, NULL);
+        back_want(mount);
+        enum err_code trouble = back_trouble(mount, NULL);
         if (trouble != ERR_OK && trouble != ERR_AGAIN) {
-            return volume_trouble(mount->volume, err);
+            return back_trouble(mount, err);
         }
-        (void)volume_commit(mount->volume); /* which makes room */
-        volume_run(mount->volume, RETRY_MS);
+        if (mount->volume) {
+            (void)volume_commit(mount->volume); /* which makes room */
+        }
+        (void)back_run(mount, RETRY_MS);
     }
     return code;
 }
@@ -238,7 +252,7 @@ static enum err_code flush_all(struct mount *mount, struct err *err)
             if (file->has_draft) {
                 file_end_draft(mount, file);
             }
-            engine_release(mount->engine, file->inode);
+            back_release(mount, file->inode);
             file->opens = 0;
             file_drop(mount, file);
         }
@@ -246,13 +260,8 @@ static enum err_code flush_all(struct mount *mount, struct err *err)
     return worst;
 }
 
-enum err_code mount_run(struct volume *volume, struct reader *reader,
-                        const struct mount_options *options, struct err *err)
+static enum err_code run(struct mount *mount, const struct mount_options *options, struct err *err)
 {
-    struct mount *mount = mem_alloc(sizeof *mount);
-    mount->volume = volume;
-    mount->engine = volume_engine(volume);
-    mount->reader = reader;
     mount->read_only = options->read_only;
     mount->uid = getuid();
     mount->parked_end = &mount->parked;
@@ -267,9 +276,10 @@ enum err_code mount_run(struct volume *volume, struct reader *reader,
         request_fail_all(mount);
         fuse_remove_signal_handlers(mount->session);
         fuse_session_unmount(mount->session);
+        back_end(mount);
         code = flush_all(mount, err);
         if (code == ERR_OK && !mount->read_only) {
-            code = volume_sync(volume, err);
+            code = back_sync_all(mount, err);
         }
         fuse_session_destroy(mount->session);
     }
@@ -277,6 +287,38 @@ enum err_code mount_run(struct volume *volume, struct reader *reader,
     free(mount->list_buffer);
     str_release(&mount->scratch);
     str_release(&mount->said);
+    return code;
+}
+
+enum err_code mount_run(struct volume *volume, struct reader *reader,
+                        const struct mount_options *options, struct err *err)
+{
+    struct mount *mount = mem_alloc(sizeof *mount);
+    mount->volume = volume;
+    mount->engine = volume_engine(volume);
+    mount->reader = reader;
+    mount->timeout_s = 86400; /* all changes come through this mount */
+    enum err_code code = run(mount, options, err);
+    free(mount);
+    return code;
+}
+
+enum err_code mount_run_remote(const struct mount_remote *remote, struct reader *reader,
+                               const struct mount_options *options, struct err *err)
+{
+    struct mount *mount = mem_alloc(sizeof *mount);
+    mount->dealer = remote->dealer;
+    mount->link = meta_dealer_link(remote->dealer);
+    mount->store = remote->store;
+    mount->upload = upload_create(remote->store, remote->format);
+    mount->seen = mem_array(SEEN, sizeof mount->seen[0]);
+    mount->reader = reader;
+    enum err_code code = run(mount, options, err);
+    while (!upload_is_idle(mount->upload)) {
+        (void)object_run(mount->store, RETRY_MS);
+    }
+    upload_destroy(mount->upload);
+    free(mount->seen);
     free(mount);
     return code;
 }

@@ -12,6 +12,7 @@
 #define MOUNT_MOUNT_H
 
 #include "base/err.h"
+#include "meta/dealer.h"
 #include "volume/reader.h"
 #include "volume/volume.h"
 
@@ -33,5 +34,17 @@ struct mount_options {
  * The volume and the reader are borrowed. ERR_INVALID: the folder cannot be mounted on. */
 MUST_USE enum err_code mount_run(struct volume *volume, struct reader *reader,
                                  const struct mount_options *options, struct err *err);
+
+/* The same for a volume whose owner is elsewhere (drover meta): the kernel believes nothing for
+ * longer than it must, so that what another machine has closed is seen by the next open here; close
+ * waits until the owner has it, fsync until it is stored; flock holds between machines. The dealer
+ * has joined; the store is where the mount reads and stores large files itself. All borrowed. */
+struct mount_remote {
+    struct meta_dealer *dealer;
+    struct object_store *store;
+    const struct volume_format *format;
+};
+MUST_USE enum err_code mount_run_remote(const struct mount_remote *remote, struct reader *reader,
+                                        const struct mount_options *options, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* Names: looking up, making, removing, renaming, linking. */
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@ static void reply_entry(struct mount *mount, struct request *request, struct eng
 {
     struct fuse_entry_param entry;
     bool is_draft = file_show(mount, attr);
-    entry_of(attr, &entry);
+    entry_of(mount, attr, &entry);
     entry.attr_timeout = is_draft ? 0 : entry.attr_timeout;
     fuse_reply_entry(request->req, &entry);
 }
@@ -18,10 +18,9 @@ static bool try_lookup(struct mount *mount, struct request *request)
     struct engine_attr attr;
     struct err err;
     int posix;
-    enum err_code code =
-        engine_lookup(mount->engine, request->inode, request->name, &attr, &posix, &err);
+    enum err_code code = back_lookup(mount, request, &attr, &posix, &err);
     if (code == ERR_INVALID && posix == ENOENT) {
-        struct fuse_entry_param none = {.entry_timeout = MOUNT_TIMEOUT_S}; /* known to be absent */
+        struct fuse_entry_param none = {.entry_timeout = mount->timeout_s}; /* known to be absent */
         fuse_reply_entry(request->req, &none);
         return true;
     }
@@ -64,7 +63,7 @@ static bool try_make(struct mount *mount, struct request *request)
     struct engine_attr attr;
     struct err err;
     int posix;
-    enum err_code code = engine_make(mount->engine, &request->caller, &make, &attr, &posix, &err);
+    enum err_code code = back_make(mount, request, &make, &attr, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -120,7 +119,7 @@ static bool try_link(struct mount *mount, struct request *request)
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
-    code = engine_link(mount->engine, &request->caller, &link, &attr, &posix, &err);
+    code = back_link(mount, request, &link, &attr, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -146,7 +145,7 @@ static bool try_remove(struct mount *mount, struct request *request)
                                    .context = mount};
     struct err err;
     int posix;
-    enum err_code code = engine_remove(mount->engine, &request->caller, &remove, &posix, &err);
+    enum err_code code = back_remove(mount, request, &remove, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -185,13 +184,12 @@ static bool try_rename(struct mount *mount, struct request *request)
     struct engine_attr attr;
     struct err err;
     int posix;
-    enum err_code code =
-        engine_lookup(mount->engine, rename.from, rename.old_name, &attr, &posix, &err);
+    enum err_code code = back_lookup(mount, request, &attr, &posix, &err);
     if (code == ERR_OK) {
         code = settle_draft(mount, attr.inode, &posix, &err);
     }
     if (code == ERR_OK) {
-        code = engine_rename(mount->engine, &request->caller, &rename, &posix, &err);
+        code = back_rename(mount, request, &rename, &posix, &err);
     }
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
@@ -217,8 +215,7 @@ static bool try_readlink(struct mount *mount, struct request *request)
     struct err err;
     int posix;
     str_clear(&mount->scratch);
-    enum err_code code =
-        engine_readlink(mount->engine, request->inode, &mount->scratch, &posix, &err);
+    enum err_code code = back_readlink(mount, request, &mount->scratch, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }

@@ -1,5 +1,5 @@
 /* Opening, closing and syncing files. */
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include "base/check.h"
 
@@ -12,13 +12,14 @@ static bool is_writing(int flags)
     return (flags & O_ACCMODE) != O_RDONLY;
 }
 
-static void count_open(struct mount *mount, uint64_t inode, struct fuse_file_info *fi)
+static void count_open(struct mount *mount, const struct engine_attr *attr,
+                       struct fuse_file_info *fi)
 {
-    struct file *file = file_take(mount, inode);
+    struct file *file = file_take(mount, attr->inode);
     file->opens++;
     file->writers += is_writing(fi->flags);
     fi->fh = (uint64_t)(uintptr_t)file;
-    fi->keep_cache = 1;                   /* every change goes through this kernel */
+    fi->keep_cache = back_may_keep_cache(mount, attr);
     fi->noflush = !is_writing(fi->flags); /* nothing to do when a reader closes */
 }
 
@@ -28,28 +29,52 @@ static void count_close(struct mount *mount, struct file *file, int flags)
     file->opens--;
     file->writers -= is_writing(flags);
     if (file->writers == 0) {
-        engine_release(mount->engine, file->inode);
+        back_release(mount, file->inode);
     }
+    back_close(mount, file->inode, is_writing(flags));
+}
+
+/* O_TRUNC. ERR_AGAIN: its content is on its way. */
+static enum err_code cut_whole(struct mount *mount, struct request *request,
+                               const struct engine_attr *attr, int *posix, struct err *err)
+{
+    struct file *file = file_take(mount, request->inode);
+    enum err_code code = ERR_OK;
+    if (file->flush) {
+        return err_set(err, ERR_AGAIN, "its content is on its way");
+    }
+    if (mount->dealer && !file->has_draft) {
+        draft_init(&file->draft, attr->size);
+        file->has_draft = true;
+        file->kill_priv = false;
+    } else {
+        code = file_begin_draft(mount, request, file, posix, err);
+    }
+    if (code != ERR_OK) {
+        file_drop(mount, file);
+        return code;
+    }
+    mount->dirty_bytes -= file->draft.memory_bytes;
+    draft_truncate(&file->draft, 0);
+    file->mtime_ns = file->changed_ns = request->caller.now_ns;
+    return ERR_OK;
 }
 
 static bool try_open(struct mount *mount, struct request *request)
 {
+    struct engine_attr attr = {.inode = request->inode};
     struct err err;
     int posix = 0;
     bool cuts = (request->fi.flags & O_TRUNC) && is_writing(request->fi.flags);
 
-    if (cuts) {
-        struct file *file = file_take(mount, request->inode);
-        enum err_code code = file_begin_draft(mount, file, &posix, &err);
-        if (code != ERR_OK) {
-            file_drop(mount, file);
-            return request_settle(mount, request, code, posix, &err);
-        }
-        mount->dirty_bytes -= file->draft.memory_bytes;
-        draft_truncate(&file->draft, 0);
-        file->mtime_ns = file->changed_ns = request->caller.now_ns;
+    enum err_code code = back_open(mount, request, &attr, &posix, &err);
+    if (code == ERR_OK && cuts) {
+        code = cut_whole(mount, request, &attr, &posix, &err);
     }
-    count_open(mount, request->inode, &request->fi);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    count_open(mount, &attr, &request->fi);
     if (fuse_reply_open(request->req, &request->fi) != 0) { /* the caller was interrupted */
         struct file *file = file_find(mount, request->inode);
         count_close(mount, file, request->fi.flags);
@@ -61,7 +86,7 @@ static bool try_open(struct mount *mount, struct request *request)
 static void on_open(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi)
 {
     struct mount *mount = fuse_req_userdata(req);
-    if (mount->read_only) {
+    if (mount->read_only && (!mount->dealer || is_writing(fi->flags))) {
         /* The kernel then opens files by itself, from now on without asking. */
         fuse_reply_err(req, is_writing(fi->flags) ? EROFS : ENOSYS);
         return;
@@ -79,16 +104,16 @@ static bool try_create(struct mount *mount, struct request *request)
     struct engine_attr attr;
     struct err err;
     int posix;
-    enum err_code code = engine_make(mount->engine, &request->caller, &make, &attr, &posix, &err);
+    /* A new file is not committed before it is closed or synced: a crash shows all of it or none.
+     */
+    enum err_code code = back_create(mount, request, &make, &attr, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
-    /* A new file is not committed before it is closed or synced: a crash shows all of it or none.
-     */
-    engine_hold(mount->engine, request->inode, request->name, attr.inode);
     struct fuse_entry_param entry;
-    entry_of(&attr, &entry);
-    count_open(mount, attr.inode, &request->fi);
+    entry_of(mount, &attr, &entry);
+    count_open(mount, &attr, &request->fi);
+    file_find(mount, attr.inode)->knows_base = mount->dealer != NULL;
     if (fuse_reply_create(request->req, &entry, &request->fi) != 0) {
         struct file *file = file_find(mount, attr.inode);
         count_close(mount, file, request->fi.flags);
@@ -127,7 +152,7 @@ static void on_flush(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi
 {
     (void)fi;
     struct mount *mount = fuse_req_userdata(req);
-    if (mount->read_only) {
+    if (mount->read_only && !mount->dealer) {
         fuse_reply_err(req, ENOSYS); /* and the kernel asks no more */
         return;
     }
@@ -150,10 +175,13 @@ static bool try_release(struct mount *mount, struct request *request)
         }
     }
     if (file->opens == 1) {
-        enum err_code code = engine_forget(mount->engine, file->inode, &err);
+        enum err_code code = back_forget(mount, file->inode, &err);
         if (code == ERR_AGAIN) {
             return request_settle(mount, request, code, 0, &err);
         }
+    }
+    if (mount->dealer && request->fi.flock_release) {
+        back_unlock(mount, file->inode, request->fi.lock_owner);
     }
     count_close(mount, file, request->fi.flags);
     file_drop(mount, file);
@@ -177,24 +205,20 @@ static bool try_fsync(struct mount *mount, struct request *request)
     int posix = 0;
     if (request->seq == 0) {
         struct file *file = file_find(mount, request->inode);
-        if (file != NULL) {
-            enum err_code code = file_flush(mount, file, true, &posix, &err);
-            if (code != ERR_OK) {
-                return request_settle(mount, request, code, posix, &err);
-            }
+        enum err_code code = file ? file_flush(mount, file, true, &posix, &err) : ERR_OK;
+        if (code != ERR_OK) {
+            return request_settle(mount, request, code, posix, &err);
         }
-        engine_release(mount->engine, request->inode);
-        request->seq = volume_commit(mount->volume);
     }
-    if (volume_seq_durable(mount->volume) >= request->seq) {
-        fuse_reply_err(request->req, 0);
-        return true;
+    enum err_code code = back_sync(mount, request, &err);
+    if (code == ERR_AGAIN && back_trouble(mount, NULL) == ERR_CORRUPT) {
+        return false; /* metadata that cannot be read does not hold up commits */
     }
-    enum err_code trouble = volume_trouble(mount->volume, &err);
-    if (trouble != ERR_OK && trouble != ERR_AGAIN && trouble != ERR_CORRUPT) {
-        return request_settle(mount, request, trouble, 0, &err);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, 0, &err);
     }
-    return false;
+    fuse_reply_err(request->req, 0);
+    return true;
 }
 
 static void on_fsync(fuse_req_t req, fuse_ino_t inode, int datasync, struct fuse_file_info *fi)
@@ -204,6 +228,38 @@ static void on_fsync(fuse_req_t req, fuse_ino_t inode, int datasync, struct fuse
     struct request request;
     request_of(&request, req, try_fsync, inode);
     request_begin(fuse_req_userdata(req), &request);
+}
+
+static bool try_flock(struct mount *mount, struct request *request)
+{
+    struct err err;
+    int posix = 0;
+    enum err_code code = back_flock(mount, request, &posix, &err);
+    if (code == ERR_AGAIN && fuse_req_interrupted(request->req)) {
+        back_unlock(mount, request->inode, request->fi.lock_owner);
+        fuse_reply_err(request->req, EINTR);
+        return true;
+    }
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    fuse_reply_err(request->req, 0);
+    return true;
+}
+
+/* Only where the owner is elsewhere: the kernel keeps locks of one machine by itself. */
+static void on_flock(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi, int operation)
+{
+    struct request request;
+    request_of(&request, req, try_flock, inode);
+    request.fi = *fi;
+    request.flags = (uint32_t)operation;
+    request_begin(fuse_req_userdata(req), &request);
+}
+
+void open_fill_remote(struct fuse_lowlevel_ops *ops)
+{
+    ops->flock = on_flock;
 }
 
 void open_fill(struct fuse_lowlevel_ops *ops)

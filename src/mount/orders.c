@@ -1,6 +1,6 @@
 /* Orders to a mount: what only the owner of a volume may do, asked for by setting an attribute of
  * the root. The answer is read from another. */
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,47 +8,7 @@
 
 enum { ORDER_MAX = 512 };
 
-static enum err_code order_gc(struct mount *mount, bool dry_run, struct err *err)
-{
-    struct volume_gc_report report = {0};
-    enum err_code code = volume_gc(mount->volume, dry_run, &report, err);
-    if (code == ERR_OK) {
-        str_addf(&mount->said,
-                 "{\"objects\":%llu,\"bytes\":%llu,\"packs_kept\":%llu,\"bytes_kept\":%llu,"
-                 "\"dead_bytes_kept\":%llu}",
-                 (unsigned long long)report.objects, (unsigned long long)report.bytes,
-                 (unsigned long long)report.packs_kept, (unsigned long long)report.bytes_kept,
-                 (unsigned long long)report.dead_bytes_kept);
-    }
-    return code;
-}
-
-static enum err_code carry_out(struct mount *mount, const char *order, struct err *err)
-{
-    static const char take[] = "snapshot ";
-    static const char drop[] = "snapshot-delete ";
-    if (strncmp(order, take, sizeof take - 1) == 0) {
-        return volume_snapshot(mount->volume, order + sizeof take - 1, err);
-    }
-    if (strncmp(order, drop, sizeof drop - 1) == 0) {
-        return volume_snapshot_delete(mount->volume, order + sizeof drop - 1, err);
-    }
-    if (strcmp(order, "gc") == 0 || strcmp(order, "gc-dry-run") == 0) {
-        return order_gc(mount, order[2] != '\0', err);
-    }
-    if (strcmp(order, "compact") == 0) {
-        return volume_compact(mount->volume, 0, err);
-    }
-    if (strcmp(order, "checkpoint") == 0) {
-        return volume_checkpoint(mount->volume, err);
-    }
-    if (strcmp(order, "sync") == 0) {
-        return volume_sync(mount->volume, err);
-    }
-    return err_set(err, ERR_UNSUPPORTED, "%s: no such order", order);
-}
-
-int orders_take(struct mount *mount, const struct request *request)
+int orders_take(struct mount *mount, struct request *request)
 {
     char order[ORDER_MAX];
     struct err err = {0};
@@ -65,7 +25,11 @@ int orders_take(struct mount *mount, const struct request *request)
     }
     memcpy(order, request->data, request->size);
     order[request->size] = '\0';
-    enum err_code code = carry_out(mount, order, &err);
+    enum err_code code = mount->dealer ? back_order(mount, request, &err)
+                                       : volume_order(mount->volume, order, &mount->said, &err);
+    if (mount->dealer && code == ERR_AGAIN && back_trouble(mount, NULL) == ERR_OK) {
+        return EAGAIN; /* its answer will come */
+    }
     if (code == ERR_OK) {
         return 0;
     }

@@ -2,6 +2,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "mount/back.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/* All changes come through this mount, so the kernel may believe what it knows. */
-const double MOUNT_TIMEOUT_S = 86400;
 
 int64_t mount_now_ns(void)
 {
@@ -40,8 +38,9 @@ static void park(struct mount *mount, const struct request *request)
     mount->counts.parked++;
 }
 
-static void free_parked(struct request *request)
+static void free_parked(struct mount *mount, struct request *request)
 {
+    memo_release(mount, request);
     free((char *)request->name);
     free((char *)request->new_name);
     free((void *)request->data);
@@ -53,6 +52,8 @@ void request_begin(struct mount *mount, struct request *request)
     mount->counts.requests++;
     if (!request->attempt(mount, request)) {
         park(mount, request);
+    } else if (request->memo.count > 0) {
+        memo_release(mount, request);
     }
 }
 
@@ -89,7 +90,7 @@ void request_retry(struct mount *mount)
             fuse_reply_err(request->req, EINTR);
         }
         if (is_left || request->attempt(mount, request)) {
-            free_parked(request);
+            free_parked(mount, request);
         } else {
             *mount->parked_end = request;
             mount->parked_end = &request->next;
@@ -103,7 +104,7 @@ void request_fail_all(struct mount *mount)
         struct request *request = mount->parked;
         mount->parked = request->next;
         fuse_reply_err(request->req, EIO);
-        free_parked(request);
+        free_parked(mount, request);
     }
     mount->parked_end = &mount->parked;
 }
@@ -113,8 +114,8 @@ bool request_settle(struct mount *mount, struct request *request, enum err_code 
 {
     struct err trouble;
     if (code == ERR_AGAIN) {
-        volume_want(mount->volume);
-        enum err_code state = volume_trouble(mount->volume, &trouble);
+        back_want(mount);
+        enum err_code state = back_trouble(mount, &trouble);
         if (state == ERR_OK || state == ERR_AGAIN) {
             return false;
         }

@@ -8,6 +8,8 @@
 
 #define FUSE_USE_VERSION 314
 
+#include "meta/dealer.h"
+#include "meta/upload.h"
 #include "mount/draft.h"
 #include "mount/mount.h"
 
@@ -18,6 +20,7 @@
 
 enum {
     FILE_BUCKETS = 4096,
+    SEEN = 1 << 14,
     PLACES = 1024,                 /* of listings that may be continued: ends of answers */
     STEPS = 8192,                  /* and entries within them */
     DIRTY_BYTES_MAX = 64 << 20,    /* of all drafts, in memory */
@@ -33,8 +36,10 @@ struct file { /* an inode that is open, or has a draft */
     bool has_draft;
     bool kill_priv; /* someone other than root has written */
     struct draft draft;
-    int64_t mtime_ns;      /* of the draft */
-    int64_t changed_ns;    /* when it was last written to or cut; 0: not at all */
+    int64_t mtime_ns;        /* of the draft */
+    int64_t changed_ns;      /* when it was last written to or cut; 0: not at all */
+    bool knows_base;         /* just made: its draft begins over nothing */
+    struct meta_call *flush; /* the draft is on its way to the owner and must not change; or NULL */
     struct extent *placed; /* every place given to bytes of the draft, used or overwritten since */
     size_t placed_count, placed_cap;
     struct file *next;
@@ -44,6 +49,11 @@ struct place { /* how far a listing has come */
     uint64_t inode;
     uint64_t cookie;
     char name[ENGINE_NAME_MAX + 1]; /* the entry that this cookie comes behind */
+};
+
+struct memo { /* what a request has asked of an owner elsewhere */
+    struct meta_call **calls;
+    size_t count, cap;
 };
 
 struct request {
@@ -60,7 +70,13 @@ struct request {
     struct engine_set set;
     struct fuse_file_info fi;
     uint64_t seq; /* a commit that is waited for; 0: not yet begun */
+    struct memo memo;
     struct request *next;
+};
+
+struct seen { /* a file's content that the kernel may have */
+    uint64_t inode;
+    uint32_t generation;
 };
 
 struct mount_counts {
@@ -70,11 +86,19 @@ struct mount_counts {
 
 struct mount {
     struct fuse_session *session;
-    struct volume *volume;
-    struct engine *engine;
+    struct volume *volume;      /* NULL: its owner is elsewhere, */
+    struct engine *engine;      /* and this too */
+    struct meta_dealer *dealer; /* how it is reached; NULL: the volume is ours */
+    struct meta_link *link;     /* the dealer's */
+    struct upload *upload;
+    struct object_store *store; /* with a dealer */
+    struct seen *seen;          /* with a dealer: SEEN of them, by inode */
+    uint64_t lapses_seen;
+    struct staler *staler; /* tells the kernel to forget; or NULL */
     struct reader *reader;
     bool read_only;
-    bool greeted; /* the kernel's first request has been answered */
+    double timeout_s; /* for which the kernel may believe names and attributes */
+    bool greeted;     /* the kernel's first request has been answered */
     struct file *files[FILE_BUCKETS];
     uint64_t dirty_bytes; /* in the memory of all drafts */
     struct request *parked, **parked_end;
@@ -107,7 +131,8 @@ struct file *file_take(struct mount *mount, uint64_t inode); /* makes it if miss
 void file_drop(struct mount *mount, struct file *file);      /* if nobody needs it any more */
 bool file_is_open(void *mount, uint64_t inode);
 /* Makes sure that there is a draft over the inode's content. */
-enum err_code file_begin_draft(struct mount *mount, struct file *file, int *posix, struct err *err);
+enum err_code file_begin_draft(struct mount *mount, struct request *request, struct file *file,
+                               int *posix, struct err *err);
 /* The draft becomes part of the volume (nothing to do: ERR_OK). ERR_AGAIN: not now, try again. */
 enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, int *posix,
                          struct err *err);
@@ -119,12 +144,13 @@ void file_relieve(struct mount *mount, struct file *file);
  * the kernel is not to keep them. */
 bool file_show(const struct mount *mount, struct engine_attr *attr);
 
-void entry_of(const struct engine_attr *attr, struct fuse_entry_param *out);
+void entry_of(const struct mount *mount, const struct engine_attr *attr,
+              struct fuse_entry_param *out);
 void stat_of(const struct engine_attr *attr, struct stat *out);
 int64_t mount_now_ns(void);
 
-/* Carries out the order in request->data; an errno value. */
-int orders_take(struct mount *mount, const struct request *request);
+/* Carries out the order in request->data; an errno value. EAGAIN: try again later. */
+int orders_take(struct mount *mount, struct request *request);
 
 /* The handlers, by file. */
 void names_fill(struct fuse_lowlevel_ops *ops);
@@ -133,7 +159,6 @@ void xattr_fill(struct fuse_lowlevel_ops *ops);
 void list_fill(struct fuse_lowlevel_ops *ops);
 void open_fill(struct fuse_lowlevel_ops *ops);
 void io_fill(struct fuse_lowlevel_ops *ops);
-
-extern const double MOUNT_TIMEOUT_S; /* for which the kernel may believe names and attributes */
+void open_fill_remote(struct fuse_lowlevel_ops *ops); /* locks between machines */
 
 #endif

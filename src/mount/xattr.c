@@ -1,5 +1,5 @@
 /* Extended attributes; and what the mount says of itself, as one of the root's. */
-#include "mount/request.h"
+#include "mount/back.h"
 
 #include "base/json.h"
 
@@ -17,8 +17,8 @@ static void add_stats(struct mount *mount, struct str *out)
     struct volume_stats volume;
     struct json json = {.out = out};
     reader_stats(mount->reader, &reader);
-    volume_stats(mount->volume, &volume);
-    enum err_code trouble = volume_trouble(mount->volume, NULL);
+    back_stats(mount, &volume);
+    enum err_code trouble = back_trouble(mount, NULL);
     bool has_failed = trouble != ERR_OK && trouble != ERR_AGAIN && trouble != ERR_CORRUPT;
 
     const struct {
@@ -94,8 +94,7 @@ static bool try_get(struct mount *mount, struct request *request)
         reply_bytes(request, &mount->said);
         return true;
     }
-    enum err_code code = engine_xattr_get(mount->engine, request->inode, request->name,
-                                          &mount->scratch, &posix, &err);
+    enum err_code code = back_xattr_get(mount, request, &mount->scratch, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -117,8 +116,7 @@ static bool try_list(struct mount *mount, struct request *request)
     struct err err;
     int posix;
     str_clear(&mount->scratch);
-    enum err_code code =
-        engine_xattr_list(mount->engine, request->inode, &mount->scratch, &posix, &err);
+    enum err_code code = back_xattr_list(mount, request, &mount->scratch, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -144,10 +142,14 @@ static bool try_set(struct mount *mount, struct request *request)
     struct err err;
     int posix;
     if (request->inode == ENGINE_ROOT && strcmp(request->name, ORDER_NAME) == 0) {
-        fuse_reply_err(request->req, request->mode ? ENODATA : orders_take(mount, request));
+        int answer = request->mode ? ENODATA : orders_take(mount, request);
+        if (answer == EAGAIN) {
+            return false;
+        }
+        fuse_reply_err(request->req, answer);
         return true;
     }
-    enum err_code code = engine_xattr_set(mount->engine, &request->caller, &xattr, &posix, &err);
+    enum err_code code = back_xattr_set(mount, request, &xattr, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }

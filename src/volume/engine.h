@@ -15,6 +15,7 @@
  *                                   when a new owner takes the volume over
  *   'P' container                 → size, live bytes, born, dead (gc.h)
  *   'C'                           → next inode, number of files, bytes
+ *   'S' id                        → what whoever serves the volume to others keeps with it
  * The root folder is inode 1. Inode numbers are never used again.
  *
  * Live bytes: an extent of a pack counts with its stored size as long as any piece of it is part of
@@ -132,7 +133,9 @@ struct engine_make {
     uint32_t mode; /* type and permissions (umask applied) */
     uint32_t rdev;
     const char *target; /* of a symlink */
-    uint64_t inode;     /* engine_link: what gets a second name (mode, rdev, target unused) */
+    uint64_t inode;     /* engine_link: what gets a second name (mode, rdev, target unused).
+                         * engine_make: 0, or the number to have, EEXIST if there is such an inode:
+                         * for doing again what a dead owner did and did not commit */
 };
 MUST_USE enum err_code engine_make(struct engine *engine, const struct engine_caller *caller,
                                    const struct engine_make *make, struct engine_attr *out,
@@ -239,9 +242,29 @@ MUST_USE enum err_code engine_containers(struct engine *engine,
                                          bool (*each)(void *context,
                                                       const struct engine_container *container),
                                          void *context, struct err *err);
+/* Is there a record of it? ERR_AGAIN. */
+MUST_USE enum err_code engine_container_is_known(struct engine *engine,
+                                                 const struct container *container, bool *known,
+                                                 struct err *err);
 void engine_container_remove(struct engine *engine, const struct container *container);
 /* The seq that the pending changes will be committed as: what `dead` is set to. */
 void engine_set_seq(struct engine *engine, uint64_t seq);
+
+/* Small records that whoever serves the volume to others keeps with it: part of the next commit as
+ * everything else is. Size 0 removes one. */
+enum { ENGINE_SERVICE_ID_BYTES = 16, ENGINE_SERVICE_BYTES_MAX = 64 };
+struct engine_service {
+    uint8_t id[ENGINE_SERVICE_ID_BYTES];
+    uint8_t value[ENGINE_SERVICE_BYTES_MAX];
+    size_t size;
+};
+void engine_service_put(struct engine *engine, const uint8_t id[ENGINE_SERVICE_ID_BYTES],
+                        const void *value, size_t size);
+/* All of them; the caller frees *out. ERR_AGAIN, ERR_CORRUPT. */
+MUST_USE enum err_code engine_services(struct engine *engine, struct engine_service **out,
+                                       size_t *count, struct err *err);
+/* Numbers that a dead owner may have given out and not committed are left for those who know. */
+void engine_skip_inodes(struct engine *engine, uint64_t count);
 
 /* The pending changes, for a commit: the latest value of each key changed since the last take, in
  * the order of keys, never half an operation. Keys of an inode that engine_hold names (a new file

@@ -122,6 +122,15 @@ void engine_container_add(struct engine *engine, const struct engine_container *
     change_apply(engine);
 }
 
+enum err_code engine_container_is_known(struct engine *engine, const struct container *container,
+                                        bool *known, struct err *err)
+{
+    struct engine_container record;
+    enum err_code code = read_record(engine, container, &record, err);
+    *known = code == ERR_OK;
+    return code == ERR_NOT_FOUND ? ERR_OK : code;
+}
+
 void engine_container_remove(struct engine *engine, const struct container *container)
 {
     struct codec_key key;

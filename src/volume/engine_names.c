@@ -92,6 +92,26 @@ static void fill_new(struct engine_node *node, const struct engine_node *folder,
     }
 }
 
+/* With the number asked for, or (0) the next one. */
+static enum err_code new_node(struct engine *engine, uint64_t inode, struct engine_node **out,
+                              int *posix, struct err *err)
+{
+    struct engine_node there;
+    uint64_t next = engine->change.next_inode;
+    if (inode != 0) {
+        enum err_code code = engine_read_node(engine, inode, &there, err);
+        if (code != ERR_NOT_FOUND) {
+            return code == ERR_OK ? engine_refuse(posix, EEXIST, err) : code;
+        }
+        engine->change.next_inode = inode;
+    }
+    *out = change_new_node(engine);
+    if (engine->change.next_inode < next) {
+        engine->change.next_inode = next;
+    }
+    return ERR_OK;
+}
+
 enum err_code engine_make(struct engine *engine, const struct engine_caller *caller,
                           const struct engine_make *make, struct engine_attr *out, int *posix,
                           struct err *err)
@@ -107,7 +127,11 @@ enum err_code engine_make(struct engine *engine, const struct engine_caller *cal
     if (refusal) {
         return engine_refuse(posix, refusal, err);
     }
-    struct engine_node *node = change_new_node(engine);
+    struct engine_node *node = NULL;
+    code = new_node(engine, make->inode, &node, posix, err);
+    if (code != ERR_OK) {
+        return code;
+    }
     fill_new(node, folder, make, caller);
     put_name(engine, make->folder, make->name, &node->attr);
     folder->attr.nlink += S_ISDIR(node->attr.mode) ? 1 : 0;

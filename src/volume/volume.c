@@ -57,6 +57,18 @@ void volume_stats(const struct volume *volume, struct volume_stats *out)
     object_stats(volume->store, &out->store);
 }
 
+uint32_t volume_term(const struct volume *volume)
+{
+    return volume->head.now.term;
+}
+
+void volume_set_writers(struct volume *volume, const struct volume_writer *writers, size_t count)
+{
+    free(volume->writers);
+    volume->writers = count > 0 ? mem_dup(writers, count * sizeof *writers) : NULL;
+    volume->writer_count = count;
+}
+
 /* Driving. ------------------------------------------------------------------------------------- */
 
 void volume_advance(struct volume *volume)
@@ -246,6 +258,7 @@ void volume_destroy(struct volume *volume)
     str_release(&volume->checkpoint.object);
     str_release(&volume->commit.inline_data);
     str_release(&volume->commit.object);
+    free(volume->writers);
     free(volume->placed.items);
     engine_destroy(volume->engine);
     map_destroy(volume->map);

@@ -166,8 +166,22 @@ struct volume_gc_report {
 };
 MUST_USE enum err_code volume_gc(struct volume *volume, bool dry_run,
                                  struct volume_gc_report *report, struct err *err);
+/* One of these in words, as whoever talks to an owner asks for it: "snapshot NAME",
+ * "snapshot-delete NAME", "gc", "gc-dry-run", "compact", "checkpoint", "sync". What there is to say
+ * is added to `said`. ERR_UNSUPPORTED: no such order. Blocking. */
+MUST_USE enum err_code volume_order(struct volume *volume, const char *order, struct str *said,
+                                    struct err *err);
 /* Merges all runs (fsck, tests). */
 MUST_USE enum err_code volume_merge(struct volume *volume, struct err *err);
+
+/* Packs that others upload for themselves: those of each of these writers from number `floor` on
+ * may be referred to by what is still to come, so gc lets them be. Replaces the list there was. */
+struct volume_writer {
+    uint32_t writer, term;
+    uint64_t floor;
+};
+void volume_set_writers(struct volume *volume, const struct volume_writer *writers, size_t count);
+uint32_t volume_term(const struct volume *volume); /* OWNER: of this ownership */
 
 struct volume_stats {
     uint64_t commits, checkpoints, merges, packs, packs_rewritten;

@@ -34,6 +34,7 @@ struct volume_gc {
     bool missing_block;
     int64_t began_unix_ms;
     struct gc_facts facts;
+    struct volume_writer *writers;
     struct volume_snap *snaps; /* a copy: head may change meanwhile */
     char **pins;
     size_t pin_count, pin_cap;
@@ -67,6 +68,7 @@ void volume_gc_destroy(struct volume_gc *gc)
     free(gc->snaps);
     free(gc->after);
     gc_facts_release(&gc->facts);
+    free(gc->writers);
     free(gc);
 }
 
@@ -84,12 +86,15 @@ bool volume_gc_begin(struct volume *volume, bool dry_run)
     gc->dry_run = dry_run;
     gc->began_unix_ms = volume_now_unix_ms(volume);
     gc->snaps = mem_dup(head->snaps, head->snap_count * sizeof head->snaps[0]);
+    gc->writers = mem_dup(volume->writers, volume->writer_count * sizeof volume->writers[0]);
     gc->facts = (struct gc_facts){
         .term = head->term,
         .durable = volume->commit.durable,
         .view_seq = volume->head.stored.seq,
         .run_floor = volume->next_run,
         .snaps = gc->snaps,
+        .writers = gc->writers,
+        .writer_count = volume->writer_count,
         .snap_count = head->snap_count,
     };
     gc_facts_hold(&gc->facts, &volume->head.stored, false);

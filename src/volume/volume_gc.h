@@ -32,6 +32,8 @@ struct gc_facts {
     size_t seq_count, seq_cap;
     struct engine_container *records; /* sorted once complete */
     size_t record_count, record_cap;
+    const struct volume_writer *writers; /* borrowed: others that upload */
+    size_t writer_count;
     uint64_t *fences; /* sorted */
     size_t fence_count, fence_cap;
 };

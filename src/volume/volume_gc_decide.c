@@ -98,11 +98,23 @@ static bool is_fence(const struct gc_facts *facts, uint64_t seq)
     return has(&seq, facts->fences, facts->fence_count, sizeof facts->fences[0], by_number);
 }
 
+static bool is_of_a_writer(const struct gc_facts *facts, const struct container *container)
+{
+    for (size_t i = 0; i < facts->writer_count; i++) {
+        const struct volume_writer *writer = &facts->writers[i];
+        if (container->kind == CONTAINER_PACK && container->writer == writer->writer &&
+            container->term == writer->term && container->number >= writer->floor) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool gc_record_is_done(const struct gc_facts *facts, const struct engine_container *record)
 {
     const struct container *container = &record->container;
     if (record->dead == 0 || record->dead > facts->durable || record->live > 0 ||
-        is_held(facts, record->born, record->dead)) {
+        is_held(facts, record->born, record->dead) || is_of_a_writer(facts, container)) {
         return false;
     }
     return container->kind != CONTAINER_LOG ||
@@ -128,7 +140,7 @@ static bool container_is_orphan(const struct gc_facts *facts, const struct conta
 {
     switch ((enum container_kind)container->kind) {
     case CONTAINER_PACK:
-        return container->term < facts->term;
+        return container->term < facts->term && !is_of_a_writer(facts, container);
     case CONTAINER_LOG:
         return container->number <= facts->view_seq && !is_fence(facts, container->number);
     case CONTAINER_RUN:

@@ -213,6 +213,8 @@ struct volume {
     struct volume_gc *gc;           /* NULL: none is running */
     struct volume_compact *compact; /* the same */
     struct volume_snapshotter snapshotter;
+    struct volume_writer *writers;
+    size_t writer_count;
 };
 
 /* volume_call.c */

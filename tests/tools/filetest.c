@@ -4,7 +4,11 @@
  *                                     byte compared with an array; FILE must not exist
  *   filetest names FOLDER SEED STEPS  random makes, renames, links and removals below a folder,
  *                                     compared with the same in a plain folder beside it (FOLDER
- * and FOLDER.model, made) filetest writer FOLDER SEED       until killed: writes and overwrites
+ * and FOLDER.model, made)
+ *   filetest fsx2 FILE OTHER SEED STEPS       the same, where both paths are one file, seen through
+ *   filetest names2 FOLDER OTHER SEED STEPS   two mounts: the next step is taken at either, once
+ *                                     the file has been closed
+ *   filetest writer FOLDER SEED [COUNT]  until killed: writes and overwrites
  * files whose every byte follows from their name and version; prints "synced NAME V" after an
  * fsync, "closed NAME V" after a close filetest check FOLDER LOG         every file in FOLDER is
  * whole and of one version, and no file is older than LOG's last "synced" of it
@@ -61,7 +65,7 @@ static void must(bool well, const char *what)
 static uint8_t model[SPACE], seen[SPACE];
 static uint64_t model_size;
 static int fd = -1;
-static const char *file_path;
+static const char *file_path, *other_path; /* the same file, or NULL */
 
 static void compare(const uint8_t *got, uint64_t offset, uint64_t size, long step)
 {
@@ -160,17 +164,18 @@ static void do_map(bool writes, long step)
 static void do_reopen(void)
 {
     must(close(fd) == 0, "close");
-    fd = open(file_path, O_RDWR | O_CLOEXEC);
+    fd = open(other_path && roll(2) ? other_path : file_path, O_RDWR | O_CLOEXEC);
     must(fd >= 0, "open");
 }
 
-static int run_fsx(const char *path, long steps)
+static int run_fsx(const char *path, const char *other, long steps)
 {
     file_path = path;
+    other_path = other;
     fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     must(fd >= 0, path);
     for (long step = 0; step < steps; step++) {
-        switch (roll(16)) {
+        switch (roll(other ? 24 : 16)) {
         case 0:
             do_truncate();
             break;
@@ -198,8 +203,15 @@ static int run_fsx(const char *path, long steps)
         case 10:
             do_write(true);
             break;
-        default:
+        case 11:
+        case 12:
+        case 13:
+        case 14:
+        case 15:
             do_write(false);
+            break;
+        default:
+            do_reopen();
             break;
         }
         struct stat stat;
@@ -321,7 +333,7 @@ static void compare_folders(const char *a, const char *b, long step)
     free(right);
 }
 
-static int run_names(const char *root, long steps)
+static int run_names(const char *root, const char *other, long steps)
 {
     char model_root[4096];
     snprintf(model_root, sizeof model_root, "%s.model", root);
@@ -337,7 +349,7 @@ static int run_names(const char *root, long steps)
         int ours, theirs;
         random_path(a, sizeof a);
         random_path(b, sizeof b);
-        operate(root, kind, a, b, &ours);
+        operate(other && roll(2) ? other : root, kind, a, b, &ours);
         operate(model_root, kind, a, b, &theirs);
         bool alike = ours == theirs || ((ours == ENOTEMPTY || ours == EEXIST) &&
                                         (theirs == ENOTEMPTY || theirs == EEXIST));
@@ -346,10 +358,13 @@ static int run_names(const char *root, long steps)
                   strerror(ours), strerror(theirs));
         }
         if (step % 50 == 0) {
-            compare_folders(root, model_root, step);
+            compare_folders(other && roll(2) ? other : root, model_root, step);
         }
     }
     compare_folders(root, model_root, steps);
+    if (other) {
+        compare_folders(other, model_root, steps);
+    }
     return 0;
 }
 
@@ -375,10 +390,10 @@ static void fill(uint8_t *out, uint64_t file, uint64_t version)
     }
 }
 
-static _Noreturn void run_writer(const char *folder)
+static int run_writer(const char *folder, uint64_t count)
 {
     static uint8_t bytes[4 << 20];
-    for (uint64_t version = 1;; version++) {
+    for (uint64_t version = 1; version <= count; version++) {
         uint64_t file = roll(FILES);
         char path[4096], other[4096];
         snprintf(path, sizeof path, "%s/f%llu", folder, (unsigned long long)file);
@@ -410,6 +425,7 @@ static _Noreturn void run_writer(const char *folder)
                (unsigned long long)version);
         fflush(stdout);
     }
+    return 0;
 }
 
 static uint64_t check_file(const char *folder, const char *name)
@@ -484,20 +500,29 @@ int main(int argc, char **argv)
     const char *verb = argc > 1 ? argv[1] : "";
     if (argc == 5 && strcmp(verb, "fsx") == 0) {
         rng_state = strtoull(argv[3], NULL, 10);
-        return run_fsx(argv[2], strtol(argv[4], NULL, 10));
+        return run_fsx(argv[2], NULL, strtol(argv[4], NULL, 10));
     }
     if (argc == 5 && strcmp(verb, "names") == 0) {
         rng_state = strtoull(argv[3], NULL, 10);
-        return run_names(argv[2], strtol(argv[4], NULL, 10));
+        return run_names(argv[2], NULL, strtol(argv[4], NULL, 10));
     }
-    if (argc == 4 && strcmp(verb, "writer") == 0) {
+    if (argc == 6 && strcmp(verb, "fsx2") == 0) {
+        rng_state = strtoull(argv[4], NULL, 10);
+        return run_fsx(argv[2], argv[3], strtol(argv[5], NULL, 10));
+    }
+    if (argc == 6 && strcmp(verb, "names2") == 0) {
+        rng_state = strtoull(argv[4], NULL, 10);
+        return run_names(argv[2], argv[3], strtol(argv[5], NULL, 10));
+    }
+    if ((argc == 4 || argc == 5) && strcmp(verb, "writer") == 0) {
         rng_state = strtoull(argv[3], NULL, 10);
-        run_writer(argv[2]);
+        return run_writer(argv[2], argc == 5 ? strtoull(argv[4], NULL, 10) : UINT64_MAX);
     }
     if (argc == 4 && strcmp(verb, "check") == 0) {
         return run_check(argv[2], argv[3]);
     }
-    fputs("usage: filetest fsx FILE SEED STEPS | names FOLDER SEED STEPS | writer FOLDER SEED | "
+    fputs("usage: filetest fsx FILE SEED STEPS | names FOLDER SEED STEPS | fsx2 FILE OTHER SEED "
+          "STEPS | names2 FOLDER OTHER SEED STEPS | writer FOLDER SEED [COUNT] | "
           "check FOLDER LOG\n",
           stderr);
     return 2;

@@ -1,0 +1,542 @@
+#include "meta/link.h"
+
+#include "base/mem.h"
+#include "meta/link_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEASE_MS = 10 * 1000, HEARTBEAT_MS = 1000 }; /* until the first welcome */
+
+static void tell(const struct meta_link *link, const char *line)
+{
+    if (link->options.tell) {
+        link->options.tell(link->options.context, line);
+    }
+}
+
+struct meta_link *meta_link_create(const struct meta_link_options *options, int64_t now_ms)
+{
+    struct meta_link *link = mem_alloc(sizeof *link);
+    link->options = *options;
+    TAILQ_INIT(&link->waiting);
+    TAILQ_INIT(&link->kept);
+    link->next_number = 1;
+    link->floor = 1;
+    link->heard_ms = now_ms;
+    link->now_ms = now_ms;
+    link->greeted_ms = now_ms - HEARTBEAT_MS;
+    return link;
+}
+
+static void free_list(struct call_list *list)
+{
+    struct meta_call *call;
+    while ((call = TAILQ_FIRST(list)) != NULL) {
+        TAILQ_REMOVE(list, call, link);
+        call->is_waiting = call->is_kept = false;
+        call_free_unused(call);
+    }
+}
+
+void meta_link_destroy(struct meta_link *link)
+{
+    if (link == NULL) {
+        return;
+    }
+    free_list(&link->waiting);
+    free_list(&link->kept);
+    meta_free_answer(link->welcome);
+    counts_release(&link->opens);
+    free(link->locks);
+    free(link);
+}
+
+/* Sending. ------------------------------------------------------------------------------------- */
+
+static bool send_ask(struct meta_link *link, const Drover__MetaAsk *ask)
+{
+    AUTO_STR struct str bytes = {0};
+    str_add_repeat(&bytes, " ", drover__meta_ask__get_packed_size(ask));
+    (void)drover__meta_ask__pack(ask, (uint8_t *)bytes.text);
+    link->sent_ms = link->now_ms;
+    return link->options.send(link->options.context, bytes.text, bytes.size);
+}
+
+/* Everything up to this number has been answered. */
+static uint64_t have_of(const struct meta_link *link)
+{
+    uint64_t have = link->next_number - 1;
+    const struct meta_call *call = TAILQ_FIRST(&link->waiting);
+    if (call) {
+        have = call->number - 1;
+    }
+    if (link->again_count > 0) {
+        TAILQ_FOREACH(call, &link->kept, link)
+        {
+            if (call->is_again && call->number - 1 < have) {
+                have = call->number - 1;
+            }
+        }
+    }
+    return have;
+}
+
+/* Packs that something on its way refers to. */
+static uint64_t floor_of(const struct meta_link *link)
+{
+    uint64_t floor = link->floor;
+    const struct meta_call *call;
+    TAILQ_FOREACH(call, &link->kept, link)
+    {
+        floor = call->pack_min < floor ? call->pack_min : floor;
+    }
+    TAILQ_FOREACH(call, &link->waiting, link)
+    {
+        floor = call->pack_min < floor ? call->pack_min : floor;
+    }
+    return floor;
+}
+
+static bool all_said_again(const struct meta_link *link)
+{
+    const struct meta_call *call;
+    bool all = true;
+    if (link->again_count > 0) {
+        TAILQ_FOREACH(call, &link->kept, link)
+        {
+            all = all && (!call->is_again || call->is_sent);
+        }
+    }
+    return all;
+}
+
+static void fill(const struct meta_link *link, Drover__MetaAsk *ask, uint64_t after)
+{
+    ask->have = have_of(link);
+    ask->after = after;
+    /* Only with what it comes after: if that was lost on the way, it does not count. */
+    ask->ready = link->state == LINK_JOINED && all_said_again(link) &&
+                 (after != 0 || link->again_count == 0);
+}
+
+static bool send_call(struct meta_link *link, struct meta_call *call, uint64_t after)
+{
+    Drover__MetaAsk ask = DROVER__META_ASK__INIT;
+    fill(link, &ask, after);
+    ask.number = call->number;
+    ask.op = meta_bytes(call->op.text, call->op.size);
+    if (call->is_again) {
+        ask.stamp = call->stamp;
+        ask.fresh = call->fresh;
+    }
+    call->is_sent = send_ask(link, &ask);
+    return call->is_sent;
+}
+
+/* A sign of life that also says how far we are. */
+static void say_alive(struct meta_link *link, uint64_t after)
+{
+    Drover__MetaAsk ask = DROVER__META_ASK__INIT;
+    fill(link, &ask, after);
+    ask.floor = floor_of(link);
+    (void)send_ask(link, &ask);
+}
+
+/* The next that is to be answered: of what is said again and of what waits, by number. */
+static struct meta_call *pending_next(struct meta_call **again, struct meta_call **waiting)
+{
+    while (*again && !(*again)->is_again) {
+        *again = TAILQ_NEXT(*again, link);
+    }
+    bool takes_again = *again && (!*waiting || (*again)->number < (*waiting)->number);
+    struct meta_call **from = takes_again ? again : waiting;
+    struct meta_call *call = *from;
+    *from = call ? TAILQ_NEXT(call, link) : NULL;
+    return call;
+}
+
+/* Everything that was not sent over this connection, in order. */
+static void send_unsent(struct meta_link *link)
+{
+    uint64_t after = 0;
+    size_t left = link->again_count;
+    bool goes_on = link->state == LINK_JOINED && link->has_unsent;
+    struct meta_call *again = TAILQ_FIRST(&link->kept);
+    struct meta_call *waiting = TAILQ_FIRST(&link->waiting);
+    struct meta_call *call;
+    while (goes_on && (call = pending_next(&again, &waiting)) != NULL) {
+        bool is_news = !call->is_sent;
+        goes_on = call->is_sent || send_call(link, call, after);
+        after = call->number;
+        left -= call->is_again;
+        if (goes_on && is_news && call->is_again && left == 0) {
+            say_alive(link, after); /* all that was answered has been said again */
+        }
+    }
+    link->has_unsent = link->has_unsent && !goes_on;
+}
+
+static uint64_t last_pending(const struct meta_link *link)
+{
+    const struct meta_call *call = TAILQ_LAST(&link->waiting, call_list);
+    uint64_t number = call ? call->number : 0;
+    if (link->again_count > 0) {
+        TAILQ_FOREACH(call, &link->kept, link)
+        {
+            number = call->is_again && call->number > number ? call->number : number;
+        }
+    }
+    return number;
+}
+
+static void greet(struct meta_link *link)
+{
+    Drover__MetaAsk ask = DROVER__META_ASK__INIT;
+    Drover__MetaHello hello = DROVER__META_HELLO__INIT;
+    AUTO_FREE uint64_t *opens = mem_array(link->opens.sum, sizeof *opens);
+    AUTO_FREE Drover__MetaLock **locks = mem_array(link->lock_count, sizeof *locks);
+    size_t count = 0;
+    for (size_t i = 0; i < link->opens.count; i++) {
+        for (uint64_t j = 0; j < link->opens.items[i].count; j++) {
+            opens[count++] = link->opens.items[i].inode;
+        }
+    }
+    for (size_t i = 0; i < link->lock_count; i++) {
+        locks[i] = &link->locks[i];
+    }
+    hello.protocol = META_PROTOCOL;
+    hello.mount = meta_bytes(link->options.mount, META_ID_BYTES);
+    hello.secret = (char *)(uintptr_t)link->options.secret;
+    hello.who = (char *)(uintptr_t)link->options.who;
+    hello.version = (char *)(uintptr_t)DROVER_VERSION;
+    hello.n_open = count;
+    hello.open = opens;
+    hello.n_lock = link->lock_count;
+    hello.lock = locks;
+    ask.hello = &hello;
+    link->state = LINK_GREETING;
+    link->greeted_ms = link->now_ms;
+    link->counts.hellos++;
+    (void)send_ask(link, &ask);
+}
+
+/* Hearing. ------------------------------------------------------------------------------------- */
+
+static void hear_welcome(struct meta_link *link, Drover__MetaAnswer *message)
+{
+    const Drover__MetaWelcome *welcome = message->welcome;
+    const Drover__MetaWelcome *before = link->welcome ? link->welcome->welcome : NULL;
+    bool is_other = before && before->server_term != welcome->server_term;
+    struct meta_call *call;
+    if (before && memcmp(before->uuid.data, welcome->uuid.data, META_ID_BYTES) != 0) {
+        (void)err_set(&link->refused, ERR_DENIED, "another volume is served there now");
+        meta_free_answer(message);
+        return;
+    }
+    if (is_other) {
+        link->durable = 0; /* what it has stored of ours is in `last` */
+        kept_say_again(link, welcome->last);
+        tell(link, "another owner serves the volume; what was not stored is said again");
+    } else if (link->is_silent) {
+        tell(link, "the owner of the volume is back");
+    }
+    link->durable = message->durable;
+    link->lapses += welcome->lapsed ? 1 : 0;
+    meta_free_answer(link->welcome);
+    link->welcome = message;
+    link->state = LINK_JOINED;
+    link->is_silent = false;
+    TAILQ_FOREACH(call, &link->waiting, link)
+    {
+        call->is_sent = false;
+    }
+    TAILQ_FOREACH(call, &link->kept, link)
+    {
+        call->is_sent = false;
+    }
+    link->has_unsent = true;
+    if (link->again_count == 0) {
+        say_alive(link, 0);
+    }
+    send_unsent(link);
+    link->progress++;
+}
+
+static struct meta_call *waiting_find(const struct meta_link *link, uint64_t number)
+{
+    struct meta_call *call;
+    TAILQ_FOREACH(call, &link->waiting, link)
+    {
+        if (call->number >= number) {
+            return call->number == number ? call : NULL;
+        }
+    }
+    return NULL;
+}
+
+static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message)
+{
+    struct meta_call *call = waiting_find(link, message->number);
+    if (call == NULL) {
+        struct meta_call *kept = kept_find(link, message->number);
+        if (kept) {
+            kept_answered_again(link, kept, message);
+        }
+        meta_free_answer(message);
+        return;
+    }
+    TAILQ_REMOVE(&link->waiting, call, link);
+    call->is_waiting = false;
+    call->answer = message;
+    link->counts.answers++;
+    holdings_answered(link, call, message);
+    kept_release(link, call, message->seq);
+    if (meta_is_change(call->verb) && message->code == ERR_OK) {
+        kept_add(link, call);
+    }
+    link->progress++;
+    call_free_unused(call);
+}
+
+/* What was asked before that sign of life has been answered, but for `parked`. If more is waiting
+ * here, answers were lost, and all is asked again. */
+static void hear_echo(struct meta_link *link, Drover__MetaAnswer *message)
+{
+    const struct meta_call *call;
+    size_t count = 0;
+    TAILQ_FOREACH(call, &link->waiting, link)
+    {
+        count += call->number <= message->heard;
+    }
+    if (link->again_count > 0) {
+        TAILQ_FOREACH(call, &link->kept, link)
+        {
+            count += call->is_again && call->number <= message->heard;
+        }
+    }
+    if (link->state == LINK_JOINED && count > message->parked) {
+        greet(link);
+    }
+    meta_free_answer(message);
+}
+
+void meta_link_take(struct meta_link *link, const void *bytes, size_t size, int64_t now_ms)
+{
+    Drover__MetaAnswer *message = NULL;
+    link->now_ms = now_ms;
+    if (meta_parse_answer(bytes, size, &message, NULL) != ERR_OK) {
+        tell(link, "the owner sent what makes no sense");
+        return;
+    }
+    link->heard_ms = now_ms;
+    if (message->bye[0] != '\0') {
+        (void)err_set(&link->refused, ERR_DENIED, "%s", message->bye);
+        link->progress++;
+        meta_free_answer(message);
+    } else if (message->who) {
+        /* Of several such answers the first one counts: its hello is out. */
+        int64_t patience_ms = HEARTBEAT_MS / 5;
+        if (link->state == LINK_JOINED || now_ms - link->greeted_ms >= patience_ms) {
+            greet(link);
+        }
+        meta_free_answer(message);
+    } else if (message->welcome) {
+        hear_welcome(link, message);
+    } else {
+        if (link->state == LINK_JOINED && message->durable > link->durable) {
+            link->durable = message->durable;
+            link->progress++;
+        }
+        if (message->number > 0) {
+            hear_answer(link, message);
+        } else {
+            hear_echo(link, message);
+        }
+    }
+    kept_forget_stored(link);
+}
+
+void meta_link_turn(struct meta_link *link, int64_t now_ms)
+{
+    const Drover__MetaWelcome *welcome = meta_link_welcome(link);
+    int64_t heartbeat_ms = welcome ? welcome->heartbeat_ms : HEARTBEAT_MS;
+    int64_t lease_ms = welcome ? welcome->lease_ms : LEASE_MS;
+    link->now_ms = now_ms;
+    if (link->refused.code != ERR_OK) {
+        return;
+    }
+    int64_t silence_ms = now_ms - link->heard_ms;
+    if (silence_ms >= lease_ms && !link->is_silent) {
+        link->is_silent = true;
+        link->lapses++;
+        tell(link, "nothing is heard from the owner of the volume; waiting");
+    }
+    if (silence_ms >= lease_ms && now_ms - link->greeted_ms >= lease_ms) {
+        link->options.reset(link->options.context);
+        greet(link);
+    } else if (link->state == LINK_GREETING || silence_ms >= 3 * heartbeat_ms) {
+        if (now_ms - link->greeted_ms >= heartbeat_ms) {
+            greet(link);
+        }
+    } else {
+        send_unsent(link);
+        if (now_ms - link->sent_ms >= heartbeat_ms) {
+            say_alive(link, link->has_unsent ? 0 : last_pending(link));
+        }
+    }
+}
+
+/* Asking. -------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t key, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < size; i++) {
+        key = (key ^ at[i]) * 0x100000001B3U;
+    }
+    return key;
+}
+
+static uint64_t mix_u64(uint64_t key, uint64_t number)
+{
+    return mix(key, &number, sizeof number);
+}
+
+static uint64_t name_key(uint64_t folder, const ProtobufCBinaryData *name)
+{
+    return mix(mix_u64(0xCBF29CE484222325U, folder), name->data, name->len) | 1;
+}
+
+uint64_t meta_key_of(const Drover__MetaOp *op)
+{
+    uint64_t key = mix_u64(0xCBF29CE484222325U, (uint64_t)op->verb);
+    key = mix_u64(mix_u64(key, op->inode), op->folder);
+    key = mix(mix_u64(key, op->name.len), op->name.data, op->name.len);
+    key = mix(mix_u64(key, op->new_name.len), op->new_name.data, op->new_name.len);
+    return mix_u64(mix_u64(key, op->offset), op->flags);
+}
+
+static void describe(struct meta_call *call, const Drover__MetaOp *op)
+{
+    call->verb = op->verb;
+    call->inode = op->inode;
+    call->folder = op->folder;
+    call->flags = op->flags;
+    call->key = meta_key_of(op);
+    call->pack_min = UINT64_MAX;
+    for (size_t i = 0; i < op->n_pack; i++) {
+        uint64_t number = op->pack[i]->number;
+        call->pack_min = number < call->pack_min ? number : call->pack_min;
+    }
+    if (op->verb == DROVER__META_VERB__META_VERB_MAKE ||
+        op->verb == DROVER__META_VERB__META_VERB_REMOVE ||
+        op->verb == DROVER__META_VERB__META_VERB_RENAME) {
+        call->name_key = name_key(op->inode, &op->name);
+    }
+    if (op->lock) {
+        call->lock_owner = op->lock->owner;
+        call->lock_type = op->lock->type;
+    }
+}
+
+struct meta_call *meta_link_ask(struct meta_link *link, const Drover__MetaOp *op)
+{
+    struct meta_call *call = mem_alloc(sizeof *call);
+    uint64_t after = last_pending(link);
+    describe(call, op);
+    str_add_repeat(&call->op, " ", drover__meta_op__get_packed_size(op));
+    (void)drover__meta_op__pack(op, (uint8_t *)call->op.text);
+    call->number = link->next_number++;
+    call->is_wanted = call->is_waiting = true;
+    TAILQ_INSERT_TAIL(&link->waiting, call, link);
+    holdings_asked(link, call);
+    link->counts.asks++;
+    if (link->state == LINK_JOINED && !link->has_unsent) {
+        link->has_unsent = !send_call(link, call, after);
+    } else {
+        link->has_unsent = true;
+    }
+    return call;
+}
+
+const Drover__MetaAnswer *meta_call_answer(const struct meta_call *call)
+{
+    return call->answer;
+}
+
+uint64_t meta_call_key(const struct meta_call *call)
+{
+    return call->key;
+}
+
+void meta_link_drop(struct meta_link *link, struct meta_call *call)
+{
+    (void)link;
+    if (call) {
+        call->is_wanted = false;
+        call_free_unused(call);
+    }
+}
+
+uint64_t meta_link_progress(const struct meta_link *link)
+{
+    return link->progress;
+}
+
+bool meta_link_is_joined(const struct meta_link *link)
+{
+    return link->state == LINK_JOINED;
+}
+
+bool meta_link_is_congested(const struct meta_link *link)
+{
+    return link->kept_bytes >= META_KEPT_BYTES_MAX;
+}
+
+bool meta_link_is_idle(const struct meta_link *link)
+{
+    return TAILQ_EMPTY(&link->waiting) && TAILQ_EMPTY(&link->kept);
+}
+
+uint64_t meta_link_lapses(const struct meta_link *link)
+{
+    return link->lapses;
+}
+
+enum err_code meta_link_trouble(const struct meta_link *link, struct err *err)
+{
+    return link->refused.code == ERR_OK
+               ? ERR_OK
+               : err_set(err, link->refused.code, "%s", link->refused.text);
+}
+
+const Drover__MetaWelcome *meta_link_welcome(const struct meta_link *link)
+{
+    return link->welcome ? link->welcome->welcome : NULL;
+}
+
+void meta_link_set_floor(struct meta_link *link, uint64_t floor)
+{
+    link->floor = floor;
+}
+
+void meta_link_bye(struct meta_link *link)
+{
+    Drover__MetaAsk ask = DROVER__META_ASK__INIT;
+    ask.bye = true;
+    (void)send_ask(link, &ask);
+}
+
+void meta_link_counts(const struct meta_link *link, struct meta_link_counts *out)
+{
+    const struct meta_call *call;
+    *out = link->counts;
+    out->kept = 0;
+    out->kept_bytes = link->kept_bytes;
+    TAILQ_FOREACH(call, &link->kept, link)
+    {
+        out->kept++;
+    }
+}

@@ -1,0 +1,75 @@
+/* link_internal.h - what link.c and link_kept.c share. Only they include it. */
+#ifndef META_LINK_INTERNAL_H
+#define META_LINK_INTERNAL_H
+
+#include "meta/counts.h"
+#include "meta/link.h"
+
+#include <sys/queue.h>
+
+struct meta_call {
+    TAILQ_ENTRY(meta_call) link; /* in `waiting` or `kept` */
+    uint64_t number;
+    uint64_t key;
+    struct str op;
+    Drover__MetaVerb verb;
+    uint64_t inode, folder; /* of the op */
+    uint64_t name_key;      /* MAKE: of folder and name; REMOVE, RENAME: of what went away */
+    uint64_t pack_min;      /* WRITE: its lowest pack; UINT64_MAX: none */
+    uint64_t lock_owner;
+    uint32_t lock_type;
+    uint32_t flags;
+    uint64_t stamp, fresh, seq; /* once answered */
+    Drover__MetaAnswer *answer;
+    bool is_wanted;  /* by the caller */
+    bool is_waiting; /* in `waiting` */
+    bool is_kept;    /* in `kept` */
+    bool is_again;   /* kept, and said again to a new owner */
+    bool is_sent;    /* over the present connection */
+};
+TAILQ_HEAD(call_list, meta_call);
+
+enum link_state { LINK_GREETING, LINK_JOINED };
+
+struct meta_link {
+    struct meta_link_options options;
+    enum link_state state;
+    struct call_list waiting; /* for an answer, by number */
+    struct call_list kept;    /* answered and not stored, by number */
+    uint64_t next_number;
+    uint64_t durable;
+    uint64_t floor;
+    uint64_t kept_bytes;
+    size_t again_count, held_count; /* of those kept: said again; new files not closed yet */
+    uint64_t forgotten_at;          /* durable, when stored ones were last let go */
+    uint64_t progress, lapses;
+    int64_t heard_ms, sent_ms, greeted_ms, now_ms;
+    bool is_silent; /* for a lease */
+    bool has_unsent;
+    Drover__MetaAnswer *welcome; /* the message with the last one */
+    struct counts opens;
+    struct Drover__MetaLock *locks;
+    size_t lock_count, lock_cap;
+    struct err refused;
+    struct meta_link_counts counts;
+};
+
+/* link_kept.c */
+/* A change was answered well: kept until it is stored. */
+void kept_add(struct meta_link *link, struct meta_call *call);
+void kept_answered_again(struct meta_link *link, struct meta_call *call,
+                         const Drover__MetaAnswer *answer);
+/* Anything else that was answered about an inode may have let go of a new file of ours. */
+void kept_release(struct meta_link *link, const struct meta_call *call, uint64_t seq);
+void kept_forget_stored(struct meta_link *link);
+/* A new owner has stored our changes up to `last`: the rest is to be said again. */
+void kept_say_again(struct meta_link *link, uint64_t last);
+struct meta_call *kept_find(const struct meta_link *link, uint64_t number);
+void call_free_unused(struct meta_call *call);
+
+/* What this mount has open and locked. */
+void holdings_asked(struct meta_link *link, const struct meta_call *call);
+void holdings_answered(struct meta_link *link, const struct meta_call *call,
+                       const Drover__MetaAnswer *answer);
+
+#endif

@@ -1,0 +1,387 @@
+/* The server as a whole: taking asks, answering them once, time. */
+#include "meta/server.h"
+
+#include "base/mem.h"
+#include "meta/server_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void meta_tell(struct meta_server *server, const char *format, ...)
+{
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (server->options.tell) {
+        server->options.tell(server->options.context, line);
+    }
+}
+
+void ask_destroy(struct ask *ask)
+{
+    op_write_end(ask);
+    meta_free_op(ask->op);
+    free(ask);
+}
+
+uint64_t server_opens(const struct meta_server *server, uint64_t inode)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < server->session_count; i++) {
+        sum += counts_of(&server->sessions[i]->opens, inode);
+    }
+    return sum;
+}
+
+bool server_is_open(void *context, uint64_t inode)
+{
+    return server_opens(context, inode) > 0;
+}
+
+/* Answering. ----------------------------------------------------------------------------------- */
+
+static void pack_answer(struct meta_server *server, Drover__MetaAnswer *answer, struct str *out)
+{
+    answer->durable = volume_seq_durable(server->volume);
+    size_t size = drover__meta_answer__get_packed_size(answer);
+    str_clear(out);
+    str_add_repeat(out, " ", size);
+    (void)drover__meta_answer__pack(answer, (uint8_t *)out->text);
+}
+
+void server_send(struct meta_server *server, struct session *session, Drover__MetaAnswer *answer)
+{
+    AUTO_STR struct str bytes = {0};
+    pack_answer(server, answer, &bytes);
+    (void)server->options.send(server->options.context, &session->peer, bytes.text, bytes.size);
+}
+
+/* Reading again gives what is true then, so only answers to the rest are kept. */
+static bool is_kept(const struct ask *ask)
+{
+    Drover__MetaVerb verb = ask->op->verb;
+    return meta_is_change(verb) || verb == DROVER__META_VERB__META_VERB_OPEN ||
+           verb == DROVER__META_VERB__META_VERB_CLOSE ||
+           verb == DROVER__META_VERB__META_VERB_LOCK || verb == DROVER__META_VERB__META_VERB_ORDER;
+}
+
+void server_answer(struct meta_server *server, struct ask *ask, struct reply *reply,
+                   enum err_code code, const struct err *err)
+{
+    struct session *session = ask->session;
+    struct str bytes = {0};
+    Drover__MetaAnswer *answer = &reply->answer;
+    answer->number = ask->number;
+    answer->code = (uint32_t)code;
+    answer->posix = (uint32_t)reply->posix;
+    answer->text = code == ERR_OK ? (char *)(uintptr_t) "" : (char *)(uintptr_t)err->text;
+    answer->seq = volume_seq_next(server->volume);
+    pack_answer(server, answer, &bytes);
+    if (session->peer.key[0]) {
+        (void)server->options.send(server->options.context, &session->peer, bytes.text, bytes.size);
+    }
+    if (is_kept(ask) && session->answer_count < ANSWERS_MAX) {
+        VEC_PUSH(session->answers, session->answer_count, session->answer_cap) =
+            (struct kept_answer){ask->number, bytes};
+        return;
+    }
+    str_release(&bytes);
+}
+
+static void free_answers(struct session *session, uint64_t have)
+{
+    if (have <= session->have) {
+        return;
+    }
+    session->have = have;
+    size_t left = 0;
+    for (size_t i = 0; i < session->answer_count; i++) {
+        if (session->answers[i].number <= have) {
+            str_release(&session->answers[i].bytes);
+        } else {
+            session->answers[left++] = session->answers[i];
+        }
+    }
+    session->answer_count = left;
+}
+
+/* Working. ------------------------------------------------------------------------------------- */
+
+/* What became of it: true: answered. */
+static bool attempt(struct meta_server *server, struct ask *ask)
+{
+    struct reply reply = {.answer = DROVER__META_ANSWER__INIT};
+    struct err err = {0};
+    enum err_code code = op_apply(server, ask, &reply, &err);
+    if (code == ERR_AGAIN) {
+        enum err_code trouble = volume_trouble(server->volume, &err);
+        if (trouble == ERR_OK || trouble == ERR_AGAIN) {
+            volume_want(server->volume);
+            arena_release(&reply.arena);
+            str_release(&reply.bytes);
+            return false;
+        }
+        code = trouble;
+    }
+    server_answer(server, ask, &reply, code, &err);
+    arena_release(&reply.arena);
+    str_release(&reply.bytes);
+    return true;
+}
+
+void server_work(struct meta_server *server, struct session *session)
+{
+    bool is_blocked = false; /* a change waits, and those behind it keep their order */
+    struct ask **at = &session->parked;
+    if (server->recovering) {
+        return;
+    }
+    while (*at != NULL) {
+        struct ask *ask = *at;
+        bool is_change = meta_is_change(ask->op->verb);
+        if ((is_change && is_blocked) || !attempt(server, ask)) {
+            is_blocked = is_blocked || is_change;
+            at = &ask->next;
+            continue;
+        }
+        *at = ask->next;
+        session->parked_count--;
+        ask_destroy(ask);
+    }
+    session->parked_end = at;
+}
+
+static bool is_repeated(struct meta_server *server, struct session *session, uint64_t number)
+{
+    if (number <= session->have) {
+        return true;
+    }
+    for (size_t i = 0; i < session->answer_count; i++) {
+        const struct kept_answer *kept = &session->answers[i];
+        if (kept->number == number) {
+            (void)server->options.send(server->options.context, &session->peer, kept->bytes.text,
+                                       kept->bytes.size);
+            return true;
+        }
+    }
+    for (const struct ask *ask = session->parked; ask != NULL; ask = ask->next) {
+        if (ask->number == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_op(struct meta_server *server, struct session *session,
+                    const Drover__MetaAsk *message)
+{
+    Drover__MetaOp *op = NULL;
+    if (is_repeated(server, session, message->number)) {
+        server->counts.repeated++;
+        return;
+    }
+    if (session->parked_count >= PARKED_MAX ||
+        meta_parse_op(message->op.data, message->op.len, &op, NULL) != ERR_OK) {
+        struct reply reply = {.answer = DROVER__META_ANSWER__INIT};
+        Drover__MetaAnswer *answer = &reply.answer;
+        answer->number = message->number;
+        answer->code = op == NULL && session->parked_count < PARKED_MAX ? ERR_INVALID : ERR_QUOTA;
+        answer->text = (char *)(uintptr_t) "this cannot be asked";
+        server_send(server, session, answer);
+        return;
+    }
+    struct ask *ask = mem_alloc(sizeof *ask);
+    session->top = message->number > session->top ? message->number : session->top;
+    ask->session = session;
+    ask->op = op;
+    ask->number = message->number;
+    ask->stamp = message->stamp;
+    ask->fresh = message->fresh;
+    *session->parked_end = ask;
+    session->parked_end = &ask->next;
+    session->parked_count++;
+    server->counts.asks++;
+    server_work(server, session);
+}
+
+static void say_who(struct meta_server *server, const struct door_sender *to)
+{
+    struct session stranger = {.peer = *to};
+    Drover__MetaAnswer answer = DROVER__META_ANSWER__INIT;
+    answer.who = true;
+    server_send(server, &stranger, &answer);
+}
+
+/* The echo of a sign of life; it lets the mount see whether answers were lost on the way. */
+static void echo(struct meta_server *server, struct session *session, uint64_t after)
+{
+    Drover__MetaAnswer alive = DROVER__META_ANSWER__INIT;
+    alive.heard = after;
+    for (const struct ask *ask = session->parked; ask != NULL; ask = ask->next) {
+        alive.parked += ask->number <= after;
+    }
+    server_send(server, session, &alive);
+}
+
+void meta_server_take(struct meta_server *server, const struct door_sender *from, const void *bytes,
+                      size_t size, int64_t now_ms)
+{
+    Drover__MetaAsk *message = NULL;
+    if (meta_parse_ask(bytes, size, &message, NULL) != ERR_OK) {
+        return;
+    }
+    if (message->hello) {
+        session_hello(server, from, message->hello, now_ms);
+        meta_free_ask(message);
+        return;
+    }
+    struct session *session = session_of_key(server, from->key);
+    if (session == NULL || session->is_lapsed || session->is_over || !session->is_welcome) {
+        if (session == NULL || session->is_lapsed) {
+            say_who(server, from);
+        }
+        meta_free_ask(message);
+        return;
+    }
+    session->heard_ms = now_ms;
+    session->peer = *from;
+    if (message->floor > session->floor) {
+        session->floor = message->floor;
+        server->writers_changed = true;
+    }
+    free_answers(session, message->have);
+    bool is_whole = message->after <= session->top; /* nothing was lost on the way */
+    session->is_ready = session->is_ready || (message->ready && is_whole);
+    if (message->bye) {
+        session_end(server, session);
+    } else if (!is_whole) {
+        say_who(server, from); /* it will all be said again */
+    } else if (message->number > 0) {
+        take_op(server, session, message);
+    } else {
+        echo(server, session, message->after);
+    }
+    meta_free_ask(message);
+}
+
+/* Time. ---------------------------------------------------------------------------------------- */
+
+static void check_leases(struct meta_server *server, int64_t now_ms)
+{
+    /* While this process did not run, nobody could be heard. */
+    int64_t gap_ms = now_ms - server->turned_ms;
+    server->turned_ms = now_ms;
+    for (size_t i = 0; i < server->session_count; i++) {
+        struct session *session = server->sessions[i];
+        if (gap_ms > META_HEARTBEAT_MS) {
+            session->heard_ms += gap_ms;
+        }
+        if (session->is_lapsed && now_ms - session->lapsed_ms > FORGET_MS) {
+            session_end(server, session);
+        } else if (!session->is_lapsed && !server->recovering &&
+                   now_ms - session->heard_ms > server->lease_ms) {
+            session_lapse(server, session, now_ms);
+        }
+    }
+}
+
+static void free_ended(struct meta_server *server)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < server->session_count; i++) {
+        if (server->sessions[i]->is_over) {
+            session_destroy(server->sessions[i]);
+            server->writers_changed = true;
+        } else {
+            server->sessions[left++] = server->sessions[i];
+        }
+    }
+    server->session_count = left;
+}
+
+void meta_server_turn(struct meta_server *server, int64_t now_ms)
+{
+    check_leases(server, now_ms);
+    free_ended(server);
+    if (server->recovering) {
+        server_recover(server, now_ms);
+    }
+    for (size_t i = 0; i < server->session_count; i++) {
+        struct session *session = server->sessions[i];
+        if (!session->is_welcome && session->peer.key[0] &&
+            volume_seq_durable(server->volume) >= session->welcome_seq) {
+            session_welcome(server, session);
+        }
+    }
+    uint64_t progress = volume_progress(server->volume) + volume_seq_durable(server->volume);
+    if (progress != server->seen || server->locks_changed) {
+        server->seen = progress;
+        server->locks_changed = false;
+        for (size_t i = 0; i < server->session_count; i++) {
+            server_work(server, server->sessions[i]);
+        }
+    }
+    if (!server->recovering) {
+        server_sweep(server);
+    }
+    if (server->writers_changed) {
+        server_set_writers(server);
+    }
+}
+
+enum err_code meta_server_create(struct volume *volume, const struct meta_server_options *options,
+                                 int64_t now_ms, struct meta_server **out, struct err *err)
+{
+    struct meta_server *server = mem_alloc(sizeof *server);
+    server->volume = volume;
+    server->engine = volume_engine(volume);
+    server->options = *options;
+    server->lease_ms = options->lease_ms ? options->lease_ms : META_LEASE_MS;
+    server->turned_ms = now_ms;
+    server->next_writer = 1;
+    server->stamp = (uint64_t)volume_term(volume) << 40;
+    enum err_code code = sessions_restore(server, now_ms, err);
+    if (code != ERR_OK) {
+        meta_server_destroy(server);
+        return code;
+    }
+    *out = server;
+    return ERR_OK;
+}
+
+void meta_server_destroy(struct meta_server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < server->session_count; i++) {
+        session_destroy(server->sessions[i]);
+    }
+    for (size_t i = 0; i < server->litter_count; i++) {
+        free(server->litter[i].name);
+    }
+    free(server->sessions);
+    free(server->locks);
+    free(server->forgets);
+    free(server->litter);
+    free(server);
+}
+
+void meta_server_counts(const struct meta_server *server, struct meta_server_counts *out)
+{
+    *out = server->counts;
+    out->sessions = server->session_count;
+    out->locks = server->lock_count;
+    out->recovering = server->recovering;
+    out->lapsed = out->opens = out->parked = 0;
+    for (size_t i = 0; i < server->session_count; i++) {
+        const struct session *session = server->sessions[i];
+        out->lapsed += session->is_lapsed;
+        out->opens += session->opens.sum;
+        out->parked += session->parked_count;
+    }
+}

@@ -1,0 +1,147 @@
+/* server_internal.h - what the files of server*.c share. Only they include it. */
+#ifndef META_SERVER_INTERNAL_H
+#define META_SERVER_INTERNAL_H
+
+#include "base/arena.h"
+#include "meta/counts.h"
+#include "meta/message.h"
+#include "meta/server.h"
+
+enum {
+    SESSIONS_MAX = 4096,
+    PARKED_MAX = 4096,          /* asks of one mount that wait */
+    ANSWERS_MAX = 65536,        /* kept for one mount */
+    FORGET_MS = 10 * 60 * 1000, /* a lapsed session is remembered for this long */
+    SKIPPED_INODES = 1 << 24,
+};
+
+struct session;
+
+struct ask {
+    struct session *session;
+    Drover__MetaOp *op;
+    uint64_t number, stamp, fresh;
+    struct extent *extents; /* of a write, once its data has been placed, */
+    struct volume *volume;  /* in this */
+    uint64_t seq;           /* a commit that is waited for */
+    struct ask *next;
+};
+
+struct kept_answer {
+    uint64_t number;
+    struct str bytes;
+};
+
+struct fresh_file { /* made and not yet closed */
+    uint64_t inode, folder;
+    char *name;
+};
+
+struct session {
+    uint8_t mount[META_ID_BYTES];
+    struct door_sender peer; /* key "": not back yet since this owner began */
+    uint32_t writer, term;
+    uint64_t floor;
+    uint64_t have;
+    uint64_t last; /* the number of its last change */
+    uint64_t top;  /* the largest number that was asked: nothing before it was lost on the way */
+    int64_t heard_ms;
+    int64_t lapsed_ms;
+    uint64_t welcome_seq; /* welcome waits for this commit */
+    bool is_welcome, is_lapsed, is_ready, is_restored;
+    bool is_over; /* said goodbye, or was forgotten: freed by the next turn */
+    struct counts opens;
+    struct fresh_file *fresh;
+    size_t fresh_count, fresh_cap;
+    struct ask *parked, **parked_end;
+    size_t parked_count;
+    struct kept_answer *answers; /* in the order they were given */
+    size_t answer_count, answer_cap;
+};
+
+struct lock {
+    uint64_t inode, owner;
+    struct session *session;
+    uint32_t type;
+};
+
+struct meta_server {
+    struct volume *volume;
+    struct engine *engine;
+    struct meta_server_options options;
+    int64_t lease_ms;
+    int64_t turned_ms;
+    struct session **sessions;
+    size_t session_count, session_cap;
+    uint32_t next_writer;
+    uint64_t stamp;
+    bool recovering;
+    int64_t recover_until_ms;
+    struct lock *locks;
+    size_t lock_count, lock_cap;
+    bool locks_changed; /* someone may get what they wait for */
+    uint64_t *forgets;  /* closed for good: freed if nobody has them open */
+    size_t forget_count, forget_cap;
+    struct fresh_file *litter;
+    size_t litter_count, litter_cap;
+    uint64_t seen; /* progress, when parked asks were last tried */
+    bool writers_changed;
+    struct meta_server_counts counts;
+};
+
+struct reply { /* an answer that is being made */
+    Drover__MetaAnswer answer;
+    struct arena arena;
+    struct str bytes;
+    int posix;
+};
+
+/* server.c */
+void meta_tell(struct meta_server *server, const char *format, ...) PRINTF_LIKE(2, 3);
+void server_send(struct meta_server *server, struct session *session, Drover__MetaAnswer *answer);
+/* Sends the answer, and keeps it where it must be the same the next time. */
+void server_answer(struct meta_server *server, struct ask *ask, struct reply *reply,
+                   enum err_code code, const struct err *err);
+/* Tries the session's asks that wait, in order. */
+void server_work(struct meta_server *server, struct session *session);
+uint64_t server_opens(const struct meta_server *server, uint64_t inode);
+bool server_is_open(void *server, uint64_t inode);
+void ask_destroy(struct ask *ask);
+
+/* server_session.c */
+struct session *session_of_key(const struct meta_server *server, const char *key);
+struct session *session_of_mount(const struct meta_server *server, const uint8_t *mount);
+void session_hello(struct meta_server *server, const struct door_sender *from,
+                   const Drover__MetaHello *hello, int64_t now_ms);
+void session_welcome(struct meta_server *server, struct session *session);
+void session_store(struct meta_server *server, struct session *session);
+MUST_USE enum err_code sessions_restore(struct meta_server *server, int64_t now_ms,
+                                        struct err *err);
+void session_lapse(struct meta_server *server, struct session *session, int64_t now_ms);
+void session_end(struct meta_server *server, struct session *session); /* it said goodbye */
+void session_destroy(struct session *session);
+void session_note_fresh(struct session *session, uint64_t inode, uint64_t folder, const char *name);
+void session_drop_fresh(struct session *session, uint64_t inode);
+void server_sweep(struct meta_server *server); /* forgets and litter */
+void server_set_writers(struct meta_server *server);
+
+/* server_op.c: ERR_AGAIN: not now, nothing has happened. */
+MUST_USE enum err_code op_apply(struct meta_server *server, struct ask *ask, struct reply *reply,
+                                struct err *err);
+
+/* server_write.c */
+MUST_USE enum err_code op_write(struct meta_server *server, struct ask *ask,
+                                struct engine_attr *out, int *posix, struct err *err);
+
+void op_write_end(struct ask *ask); /* what was placed for it is used, or never will be */
+
+/* server_lock.c */
+MUST_USE enum err_code lock_take(struct meta_server *server, struct session *session,
+                                 const Drover__MetaLock *wanted, bool waits, int *posix,
+                                 struct err *err);
+void lock_drop_session(struct meta_server *server, const struct session *session);
+
+/* server_recover.c */
+void server_recover(struct meta_server *server, int64_t now_ms); /* ends it when it is time */
+
+#endif

@@ -1,0 +1,357 @@
+/* Sessions: who is there, from hello to goodbye, and what they leave behind. */
+#include "base/mem.h"
+#include "meta/server_internal.h"
+#include "volume/le.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECORD_BYTES = 24, RECOVER_EXTRA_MS = 5000 };
+
+struct session *session_of_key(const struct meta_server *server, const char *key)
+{
+    for (size_t i = 0; i < server->session_count; i++) {
+        if (strcmp(server->sessions[i]->peer.key, key) == 0) {
+            return server->sessions[i];
+        }
+    }
+    return NULL;
+}
+
+struct session *session_of_mount(const struct meta_server *server, const uint8_t *mount)
+{
+    for (size_t i = 0; i < server->session_count; i++) {
+        if (memcmp(server->sessions[i]->mount, mount, META_ID_BYTES) == 0) {
+            return server->sessions[i];
+        }
+    }
+    return NULL;
+}
+
+static struct session *session_create(struct meta_server *server, const uint8_t *mount)
+{
+    struct session *session = mem_alloc(sizeof *session);
+    memcpy(session->mount, mount, META_ID_BYTES);
+    session->parked_end = &session->parked;
+    VEC_PUSH(server->sessions, server->session_count, server->session_cap) = session;
+    server->writers_changed = true;
+    return session;
+}
+
+void session_destroy(struct session *session)
+{
+    while (session->parked != NULL) {
+        struct ask *ask = session->parked;
+        session->parked = ask->next;
+        ask_destroy(ask);
+    }
+    for (size_t i = 0; i < session->answer_count; i++) {
+        str_release(&session->answers[i].bytes);
+    }
+    for (size_t i = 0; i < session->fresh_count; i++) {
+        free(session->fresh[i].name);
+    }
+    counts_release(&session->opens);
+    free(session->answers);
+    free(session->fresh);
+    free(session);
+}
+
+void server_set_writers(struct meta_server *server)
+{
+    struct volume_writer *writers = mem_array(server->session_count, sizeof *writers);
+    for (size_t i = 0; i < server->session_count; i++) {
+        const struct session *session = server->sessions[i];
+        writers[i] = (struct volume_writer){session->writer, session->term, session->floor};
+    }
+    volume_set_writers(server->volume, writers, server->session_count);
+    free(writers);
+    server->writers_changed = false;
+}
+
+/* The record of a session. --------------------------------------------------------------------- */
+
+void session_store(struct meta_server *server, struct session *session)
+{
+    uint8_t value[RECORD_BYTES];
+    le_put_u32(value, session->writer);
+    le_put_u32(value + 4, session->term);
+    le_put_u64(value + 8, session->last);
+    le_put_u64(value + 16, session->floor);
+    engine_service_put(server->engine, session->mount, value, sizeof value);
+}
+
+struct services {
+    struct meta_server *server;
+    struct engine_service *items;
+    size_t count;
+};
+
+static enum err_code read_services(void *context, struct err *err)
+{
+    struct services *services = context;
+    return engine_services(services->server->engine, &services->items, &services->count, err);
+}
+
+/* Inodes that a dead owner made and did not store have numbers that mounts know. New ones get
+ * others, also if this owner dies before it has stored anything else. */
+static enum err_code skip_inodes(struct meta_server *server, struct err *err)
+{
+    engine_skip_inodes(server->engine, SKIPPED_INODES);
+    session_store(server, server->sessions[0]); /* something to commit */
+    return volume_sync(server->volume, err);
+}
+
+enum err_code sessions_restore(struct meta_server *server, int64_t now_ms, struct err *err)
+{
+    struct services services = {.server = server};
+    enum err_code code = volume_do(server->volume, read_services, &services, err);
+    for (size_t i = 0; code == ERR_OK && i < services.count; i++) {
+        const struct engine_service *item = &services.items[i];
+        if (item->size != RECORD_BYTES) {
+            code = err_set(err, ERR_CORRUPT, "the record of a mount is damaged");
+            break;
+        }
+        struct session *session = session_create(server, item->id);
+        session->writer = le_get_u32(item->value);
+        session->term = le_get_u32(item->value + 4);
+        session->last = le_get_u64(item->value + 8);
+        session->floor = le_get_u64(item->value + 16);
+        session->heard_ms = now_ms;
+        session->is_restored = true;
+    }
+    free(services.items);
+    if (code == ERR_OK && server->session_count > 0) {
+        server->recovering = true;
+        server->recover_until_ms = now_ms + server->lease_ms + RECOVER_EXTRA_MS;
+        code = skip_inodes(server, err);
+        meta_tell(server, "waiting for %zu mount%s to come back", server->session_count,
+                  server->session_count == 1 ? "" : "s");
+    }
+    server_set_writers(server);
+    return code;
+}
+
+/* Hello. --------------------------------------------------------------------------------------- */
+
+static void refuse(struct meta_server *server, const struct door_sender *to, const char *why)
+{
+    struct session stranger = {.peer = *to};
+    Drover__MetaAnswer answer = DROVER__META_ANSWER__INIT;
+    answer.bye = (char *)(uintptr_t)why;
+    server_send(server, &stranger, &answer);
+}
+
+static const char *refusal(const struct meta_server *server, const struct door_sender *from,
+                           const Drover__MetaHello *hello)
+{
+    const struct session *session = session_of_mount(server, hello->mount.data);
+    if (hello->protocol != META_PROTOCOL) {
+        return "the owner of the volume speaks another version of the protocol: use the same "
+               "drover on both machines";
+    }
+    if (!door_secret_equal(hello->secret, server->options.secret)) {
+        return "the secret is not that of this volume's owner (volume.url has changed?)";
+    }
+    if (session && session->peer.key[0] && strcmp(session->peer.key, from->key) != 0) {
+        return "another mount has this one's number";
+    }
+    if (!session && server->session_count >= SESSIONS_MAX) {
+        return "too many mounts";
+    }
+    return NULL;
+}
+
+static char *text_of(const char *text)
+{
+    return (char *)(uintptr_t)(text ? text : "");
+}
+
+void session_welcome(struct meta_server *server, struct session *session)
+{
+    Drover__MetaAnswer answer = DROVER__META_ANSWER__INIT;
+    Drover__MetaWelcome welcome = DROVER__META_WELCOME__INIT;
+    const struct volume_format *format = volume_format(server->volume);
+    welcome.uuid = meta_bytes(format->uuid, sizeof format->uuid);
+    welcome.server_term = volume_term(server->volume);
+    welcome.writer = session->writer;
+    welcome.term = session->term;
+    welcome.lease_ms = (uint32_t)server->lease_ms;
+    welcome.heartbeat_ms = (uint32_t)(server->lease_ms / 10 > 10 ? server->lease_ms / 10 : 10);
+    welcome.last = session->last;
+    welcome.lapsed = session->is_lapsed;
+    welcome.url = text_of(server->options.url);
+    welcome.endpoint = text_of(server->options.endpoint);
+    welcome.region = text_of(server->options.region);
+    welcome.addressing = text_of(server->options.addressing);
+    answer.welcome = &welcome;
+    session->is_welcome = true;
+    session->is_lapsed = false;
+    server_send(server, session, &answer);
+}
+
+/* What it had open and locked, of which this owner knows nothing (any more). */
+static void take_holdings(struct meta_server *server, struct session *session,
+                          const Drover__MetaHello *hello)
+{
+    for (size_t i = 0; i < hello->n_open; i++) {
+        counts_add(&session->opens, hello->open[i]);
+    }
+    for (size_t i = 0; i < hello->n_lock; i++) {
+        int posix = 0;
+        if (lock_take(server, session, hello->lock[i], false, &posix, NULL) != ERR_OK) {
+            meta_tell(server, "a lock that a mount held was taken by another meanwhile");
+        }
+    }
+}
+
+static struct session *begin(struct meta_server *server, const Drover__MetaHello *hello)
+{
+    struct session *session = session_create(server, hello->mount.data);
+    session->writer = server->next_writer++;
+    session->term = volume_term(server->volume);
+    session->is_ready = true;
+    session_store(server, session);
+    session->welcome_seq = volume_commit(server->volume);
+    meta_tell(server, "mount %u: %.200s", session->writer, hello->who);
+    return session;
+}
+
+void session_hello(struct meta_server *server, const struct door_sender *from,
+                   const Drover__MetaHello *hello, int64_t now_ms)
+{
+    const char *why = refusal(server, from, hello);
+    if (why) {
+        refuse(server, from, why);
+        return;
+    }
+    struct session *session = session_of_mount(server, hello->mount.data);
+    bool is_new = session == NULL || session->is_over;
+    if (session && session->is_over) {
+        refuse(server, from, "this mount has said goodbye");
+        return;
+    }
+    if (is_new) {
+        session = begin(server, hello);
+    }
+    if (is_new || session->is_lapsed || (session->is_restored && !session->peer.key[0])) {
+        take_holdings(server, session, hello);
+    }
+    session->peer = *from;
+    session->heard_ms = now_ms;
+    if (session->is_welcome || session->is_restored) {
+        session_welcome(server, session);
+    }
+}
+
+/* The end. ------------------------------------------------------------------------------------- */
+
+void session_note_fresh(struct session *session, uint64_t inode, uint64_t folder, const char *name)
+{
+    VEC_PUSH(session->fresh, session->fresh_count, session->fresh_cap) =
+        (struct fresh_file){inode, folder, mem_strdup(name)};
+}
+
+void session_drop_fresh(struct session *session, uint64_t inode)
+{
+    for (size_t i = 0; i < session->fresh_count; i++) {
+        if (session->fresh[i].inode == inode) {
+            free(session->fresh[i].name);
+            session->fresh[i] = session->fresh[--session->fresh_count];
+            return;
+        }
+    }
+}
+
+static void drop_opens(struct meta_server *server, struct session *session)
+{
+    for (size_t i = 0; i < session->opens.count; i++) {
+        VEC_PUSH(server->forgets, server->forget_count, server->forget_cap) =
+            session->opens.items[i].inode;
+    }
+    counts_release(&session->opens);
+    lock_drop_session(server, session);
+}
+
+static void drop_waiting_locks(struct session *session)
+{
+    struct ask **at = &session->parked;
+    while (*at != NULL) {
+        struct ask *ask = *at;
+        if (ask->op->verb != DROVER__META_VERB__META_VERB_LOCK) {
+            at = &ask->next;
+            continue;
+        }
+        *at = ask->next;
+        session->parked_count--;
+        ask_destroy(ask);
+    }
+    session->parked_end = at;
+}
+
+void session_lapse(struct meta_server *server, struct session *session, int64_t now_ms)
+{
+    meta_tell(server, "mount %u has not been heard of for %lld s: its files and locks are let go",
+              session->writer, (long long)(server->lease_ms / 1000));
+    session->is_lapsed = true;
+    session->lapsed_ms = now_ms;
+    drop_opens(server, session);
+    drop_waiting_locks(session);
+    for (size_t i = 0; i < session->fresh_count; i++) {
+        VEC_PUSH(server->litter, server->litter_count, server->litter_cap) = session->fresh[i];
+    }
+    session->fresh_count = 0;
+}
+
+void session_end(struct meta_server *server, struct session *session)
+{
+    drop_opens(server, session);
+    engine_service_put(server->engine, session->mount, NULL, 0);
+    session->is_over = true;
+}
+
+/* A new file that its maker never closed is no file. True: done with. */
+static bool clear_litter(struct meta_server *server, const struct fresh_file *file)
+{
+    struct engine_attr attr;
+    struct err err;
+    int posix = 0;
+    enum err_code code =
+        engine_lookup(server->engine, file->folder, file->name, &attr, &posix, &err);
+    if (code != ERR_OK) {
+        return code != ERR_AGAIN;
+    }
+    if (attr.inode != file->inode || attr.size > 0 || server_opens(server, attr.inode) > 0) {
+        engine_release(server->engine, file->inode);
+        return true;
+    }
+    struct engine_caller caller = {.now_ns = attr.mtime_ns};
+    struct engine_remove remove = {.folder = file->folder, .name = file->name};
+    return engine_remove(server->engine, &caller, &remove, &posix, &err) != ERR_AGAIN;
+}
+
+void server_sweep(struct meta_server *server)
+{
+    size_t left = 0;
+    struct err err;
+    for (size_t i = 0; i < server->forget_count; i++) {
+        uint64_t inode = server->forgets[i];
+        if (server_opens(server, inode) == 0 &&
+            engine_forget(server->engine, inode, &err) == ERR_AGAIN) {
+            server->forgets[left++] = inode;
+        }
+    }
+    server->forget_count = left;
+    size_t litter = 0;
+    for (size_t i = 0; i < server->litter_count; i++) {
+        if (clear_litter(server, &server->litter[i])) {
+            free(server->litter[i].name);
+        } else {
+            server->litter[litter++] = server->litter[i];
+        }
+    }
+    server->litter_count = litter;
+    if (left > 0 || litter > 0) {
+        volume_want(server->volume);
+    }
+}

@@ -1,0 +1,176 @@
+#!/bin/bash
+# timeout: 300
+# Two mounts of one volume through its owner: what one closes the other sees, whoever is killed.
+. "$(dirname "$0")/lib.sh"
+t_start "one volume, many machines"
+. "$SOURCE/tests/mount.bash"
+mount_possible || skip_all "$mount_why"
+
+A=$T/a
+B=$T/b
+mkdir "$A" "$B"
+STATE=$T/meta
+seed=${SEED:-$RANDOM}
+rounds=${META_KILLS:-4}
+echo "# seed $seed, $rounds rounds (SEED, META_KILLS)"
+
+meta_on() {
+    "$DROVER" meta "$V" --state "$STATE" --lease 3000 >>"$T/meta.out" 2>>"$T/meta.err" &
+    meta_pid=$!
+    t_pids+=("$meta_pid")
+}
+meta_off() { # SIGNAL
+    kill "-$1" "$meta_pid"
+    wait "$meta_pid" 2>/dev/null
+}
+is_served() { [ "$(grep -c 'serving at' "$T/meta.out")" -eq "$1" ]; }
+kill_mount() { # FOLDER
+    M=$1 mount_kill
+}
+two_end() {
+    local status=$? folder
+    for folder in "$A" "$B"; do
+        if grep -q " $folder fuse.drover" /proc/mounts; then
+            (M=$folder mount_kill || umount -l "$folder") 2>/dev/null
+        fi
+    done
+    (exit "$status")
+    mount_end
+}
+trap two_end EXIT
+
+V=two-$$ # found by its name among all mounts of this machine
+"$DROVER" volume create "$V" --store "file://$PWD/store" >/dev/null
+meta_on
+check "the owner serves" wait_until 20 is_served 1
+check_equal "its address is nobody else's to read" 600 "$(stat -c %a "$STATE/volume.url")"
+check "a mount through it" "$DROVER" mount "@$STATE/volume.url" "$A"
+check "another" "$DROVER" mount "@$STATE/volume.url" "$B"
+sed 's/secret=..../secret=0000/' "$STATE/volume.url" >wrong.url
+check_exit 1 "a wrong secret is refused" "$DROVER" mount @wrong.url "$M"
+check_output "and said so" 'secret' "$DROVER" mount @wrong.url "$M"
+check_output "who opens the volume beside it is told who has it" 'drover meta' "$DROVER" mount "$V" "$M"
+
+echo one >"$A/f"
+check_equal "what one closes the other sees" one "$(cat "$B/f")"
+echo three >"$B/f"
+check_equal "and the other way" three "$(cat "$A/f")"
+exec 5<"$B/f"
+rm "$A/f"
+check_equal "removed at one, it is read where it is open" three "$(cat <&5)"
+check_exit 1 "but has no name" test -e "$B/f"
+exec 5<&-
+head -c 9000000 /dev/urandom >big
+cp big "$A/big"
+check "a large file" cmp big "$B/big"
+cat >locks.py <<'PY'
+import fcntl, subprocess, sys, time
+def soon(file):  # the kernel tells of a last close a moment later
+    for _ in range(200):
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.05)
+    sys.exit("a lock of a closed file is still held")
+a, b = open(sys.argv[1], "w"), open(sys.argv[2], "r+")
+fcntl.flock(a, fcntl.LOCK_EX)
+try:
+    fcntl.flock(b, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    sys.exit("a lock that is held was given")
+except BlockingIOError:
+    pass
+wait = "import fcntl, sys; fcntl.flock(open(sys.argv[1], 'r+'), fcntl.LOCK_EX)"
+waiter = subprocess.Popen([sys.executable, "-c", wait, sys.argv[2]])
+time.sleep(0.7)
+assert waiter.poll() is None, "the waiter did not wait"
+fcntl.flock(a, fcntl.LOCK_UN)
+assert waiter.wait(20) == 0
+fcntl.flock(a, fcntl.LOCK_SH)
+fcntl.flock(b, fcntl.LOCK_SH)
+a.close()
+soon(b)
+waiter = subprocess.Popen([sys.executable, "-c", wait, sys.argv[1]])
+time.sleep(0.5)
+waiter.terminate()
+waiter.wait(20)
+b.close()
+with open(sys.argv[1], "r+") as c:
+    soon(c)
+PY
+check "locks hold between them" timeout 60 python3 locks.py "$A/lock" "$B/lock"
+check "random reads and writes of a file at both" \
+    timeout 120 "$FILETEST" fsx2 "$A/fsx" "$B/fsx" "$seed" 700
+check "random names at both, as in a plain folder" \
+    env FILETEST_MODEL="$T/model" timeout 120 "$FILETEST" names2 "$A/names" "$B/names" "$seed" 800
+
+check "a snapshot, asked for through a mount" "$DROVER" data snapshot "$V" then
+cat >lapse.py <<'PY'
+import os, signal, sys, time
+a, b, pid = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with open(a, "w") as out:
+    out.write("old.")
+held = os.open(b, os.O_RDONLY)
+assert os.pread(held, 9, 0) == b"old."
+os.kill(pid, signal.SIGSTOP)  # longer than its lease
+with open(a, "w") as out:
+    out.write("new.")
+time.sleep(5)
+os.kill(pid, signal.SIGCONT)
+for _ in range(100):
+    if os.pread(held, 9, 0) == b"new.":
+        sys.exit(0)
+    time.sleep(0.1)
+sys.exit("what was open when the lease lapsed is still read from the kernel's memory")
+PY
+check "a mount that was away for longer than its lease comes back and forgets what it knew" \
+    timeout 60 python3 lapse.py "$A/lapse" "$B/lapse" "$(M=$B mount_pid)"
+check "it goes on" cp big "$B/lapse"
+: >"$T/meta.err"
+
+# The owner is killed in the middle, again and again: mounts wait, and nothing is done twice.
+mkdir "$A/w"
+"$FILETEST" writer "$A/w" "$seed" 250 >log 2>writer.err &
+writer=$!
+FILETEST_MODEL=$T/model2 "$FILETEST" names2 "$A/n2" "$B/n2" $((seed + 1)) 500 >names.out 2>&1 &
+names=$!
+RANDOM=$seed
+for round in $(seq "$rounds"); do
+    sleep "1.$((RANDOM % 10))"
+    meta_off KILL
+    sleep "0.$((RANDOM % 5))"
+    meta_on
+    wait_until 30 is_served $((round + 1))
+done
+wait "$writer"
+check_equal "a writer went on over the owner's deaths" "0 " "$? $(cat writer.err)"
+names_code=0; wait "$names" || { names_code=$?; cat "$T/meta.err" "$HOME/.local/state/drover/mount.log"; }
+check_equal "names were each made once" "0 " "$names_code $(cat names.out)"
+check "everything synced is there" "$FILETEST" check "$B/w" log
+sed 's/^closed/synced/' log >closed
+check "everything closed is there" "$FILETEST" check "$B/w" closed
+
+# A mount is killed: what it had not synced reverts whole, the other goes on.
+mkdir "$B/k"
+"$FILETEST" writer "$B/k" $((seed + 2)) >log 2>/dev/null &
+writer=$!
+sleep 2
+kill_mount "$B"
+wait "$writer" 2>/dev/null
+umount "$B" 2>/dev/null
+check "the other goes on" cp big "$A/after"
+has_lapsed() { grep -q 'let go' "$T/meta.err"; }
+check "the dead one's session lapses" wait_until 20 has_lapsed
+check "what it had synced is there, and all of it is whole" "$FILETEST" check "$A/k" log
+check "unmounting stores everything" "$DROVER" unmount "$A"
+meta_off TERM
+check "the volume is sound" "$DROVER" data verify "$V"
+rm -rf "$HOME/.cache"
+M=$A check "it is there without the owner" "$DROVER" mount "$V" "$A"
+check "all of it" cmp big "$A/after"
+find "$A" -mindepth 1 -delete
+check "emptied" "$DROVER" unmount "$A"
+check "the snapshot is not needed any more" "$DROVER" data snapshot "$V" then --delete
+check "gc, once nobody is left who could refer to it" "$DROVER" data gc "$V"
+check_equal "leaves no pack" 0 "$(find store -path '*packs*' -type f | wc -l)"
+check_equal "mounts have complained of nothing but the owner's deaths" "" \
+    "$(grep -v 'owner' "$HOME/.local/state/drover/mount.log")"
