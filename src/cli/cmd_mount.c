@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { READ_AHEAD_KB = 4096 };
@@ -381,6 +382,14 @@ static int unmount_folder(const char *folder)
     return 0;
 }
 
+/* A mount whose process was killed stays in the table of mounts, and answers nothing else. */
+static bool is_dead_mount(const char *folder)
+{
+    char nothing[1]; /* an attribute, since the kernel may know the rest by heart */
+    return getxattr(folder, "user.drover.stats", nothing, 0) < 0 &&
+           (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
 static int run_unmount(int argc, char **argv)
 {
     static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
@@ -393,17 +402,23 @@ static int run_unmount(int argc, char **argv)
     }
     const char *folder = argv[optind];
     int pid = mount_talk_pid(folder);
-    if (pid <= 0) {
+    if (pid <= 0 && !is_dead_mount(folder)) {
         return cli_error(EXIT_USAGE, "%s: no drover volume is mounted there", folder);
     }
-    int watch = mount_talk_watch(pid);
+    bool has_failed = pid > 0 && mount_talk_has_failed(folder);
+    int watch = pid > 0 ? mount_talk_watch(pid) : -1;
     int failed = unmount_folder(folder);
     if (failed) {
         return cli_error(EXIT_WORK_FAILED, "%s: %s%s", folder, strerror(failed),
                          failed == EBUSY ? " (a program has a file open there, or works in it)"
                                          : "");
     }
-    return mount_talk_wait(watch, pid);
+    int exit_code = mount_talk_wait(watch, pid);
+    return has_failed ? cli_error(EXIT_WORK_FAILED,
+                                  "%s: unmounted, but not all that was written to it is stored: "
+                                  "the mount's log says why",
+                                  folder)
+                      : exit_code;
 }
 
 const struct cli_command cmd_unmount = {

@@ -47,6 +47,14 @@ int mount_talk_pid(const char *folder)
     return pid;
 }
 
+bool mount_talk_has_failed(const char *folder)
+{
+    struct jread doc = {0};
+    bool failed = read_stats(folder, &doc) && jread_u64(doc.root, "failed", 0) != 0;
+    jread_release(&doc);
+    return failed;
+}
+
 int mount_talk_watch(int pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0);

@@ -12,6 +12,8 @@ MUST_USE enum err_code mount_talk_log_path(struct str *out, struct err *err);
 
 /* The process that serves the folder; 0: none of ours. */
 int mount_talk_pid(const char *folder);
+/* Its volume has failed for good: what was written last cannot be stored any more. */
+bool mount_talk_has_failed(const char *folder);
 int mount_talk_watch(int pid);           /* a descriptor for wait; -1: it is gone already */
 int mount_talk_wait(int watch, int pid); /* until it has ended; the exit code of the command */
 

@@ -128,6 +128,7 @@ enum err_code copy_put_bytes(struct copy *copy, uint64_t folder, const char *nam
 {
     struct content content = {0};
     struct engine_attr attr;
+    tree_breathe(&copy->tree); /* also where there are no bytes: metadata is bounded as well */
     enum err_code code = take_inode(copy, folder, name, source, &attr, err);
     if (code != ERR_OK) {
         return code;

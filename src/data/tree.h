@@ -84,8 +84,8 @@ MUST_USE enum err_code tree_remove(struct tree *tree, const struct engine_caller
 MUST_USE enum err_code tree_rename(struct tree *tree, const struct engine_caller *caller,
                                    const char *from, const char *to, struct err *err);
 
-/* The file's bytes from offset on, given piece by piece; holes come as zeros. Checked against their
- * checksums. each returning anything but ERR_OK ends it. */
+/* The file's bytes in order, given piece by piece, checked against their checksums; a hole comes as
+ * one piece whose bytes are NULL. each returning anything but ERR_OK ends it. */
 typedef enum err_code (*tree_bytes_fn)(void *context, uint64_t offset, const void *bytes,
                                        size_t size, struct err *err);
 MUST_USE enum err_code tree_read(struct tree *tree, const struct engine_attr *attr,

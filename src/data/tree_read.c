@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { ZERO_BYTES = 64 << 10, EXTENTS_AT_ONCE = 1024 };
+enum { EXTENTS_AT_ONCE = 1024 };
 
 struct batch {
     struct extent *items;
@@ -19,17 +19,10 @@ static bool keep(void *context, const struct extent *extent)
     return batch->count < EXTENTS_AT_ONCE;
 }
 
-static enum err_code give_zeros(uint64_t from, uint64_t end, tree_bytes_fn each, void *context,
-                                struct err *err)
+static enum err_code give_hole(uint64_t from, uint64_t end, tree_bytes_fn each, void *context,
+                               struct err *err)
 {
-    static const uint8_t zeros[ZERO_BYTES];
-    enum err_code code = ERR_OK;
-    while (from < end && code == ERR_OK) {
-        size_t size = end - from < ZERO_BYTES ? (size_t)(end - from) : ZERO_BYTES;
-        code = each(context, from, zeros, size, err);
-        from += size;
-    }
-    return code;
+    return from < end ? each(context, from, NULL, (size_t)(end - from), err) : ERR_OK;
 }
 
 static enum err_code give_extent(struct tree *tree, uint64_t inode, const struct extent *extent,
@@ -72,7 +65,7 @@ enum err_code tree_read(struct tree *tree, const struct engine_attr *attr, tree_
         }
         for (size_t i = 0; i < batch.count && code == ERR_OK; i++) {
             const struct extent *extent = &batch.items[i];
-            code = give_zeros(at, extent->file_offset, each, context, err);
+            code = give_hole(at, extent->file_offset, each, context, err);
             if (code == ERR_OK) {
                 code = give_extent(tree, attr->inode, extent, each, context, err);
             }
@@ -81,7 +74,7 @@ enum err_code tree_read(struct tree *tree, const struct engine_attr *attr, tree_
         bool is_end = batch.count < EXTENTS_AT_ONCE;
         free(batch.items);
         if (code == ERR_OK && is_end) {
-            code = give_zeros(at, attr->size, each, context, err);
+            code = give_hole(at, attr->size, each, context, err);
             at = attr->size;
         }
     }

@@ -10,9 +10,9 @@
 static void reply_attr(struct mount *mount, struct request *request, struct engine_attr *attr)
 {
     struct stat stat;
-    file_show(mount, attr);
+    bool is_draft = file_show(mount, attr);
     stat_of(attr, &stat);
-    fuse_reply_attr(request->req, &stat, mount->timeout_s);
+    fuse_reply_attr(request->req, &stat, is_draft ? 0 : mount->timeout_s);
 }
 
 static bool try_getattr(struct mount *mount, struct request *request)
@@ -56,7 +56,7 @@ static enum err_code cut_draft(struct mount *mount, struct request *request, int
     uint64_t before = file->draft.memory_bytes;
     draft_truncate(&file->draft, request->set.attr.size);
     mount->dirty_bytes -= before - file->draft.memory_bytes;
-    file->mtime_ns = request->caller.now_ns;
+    file->mtime_ns = file->changed_ns = request->caller.now_ns;
     request->set.set &= ~(uint32_t)ENGINE_SET_SIZE;
     return ERR_OK;
 }
@@ -82,8 +82,13 @@ static bool try_setattr(struct mount *mount, struct request *request)
     return true;
 }
 
+/* Within what nanoseconds in 64 bits can say: the years 1677 to 2262. */
 static int64_t ns_of(const struct timespec *time)
 {
+    int64_t most = INT64_MAX / 1000000000 - 1;
+    if (time->tv_sec > most || time->tv_sec < -most) {
+        return time->tv_sec > 0 ? most * 1000000000 : -most * 1000000000;
+    }
     return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 

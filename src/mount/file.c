@@ -72,6 +72,7 @@ enum err_code file_begin_draft(struct mount *mount, struct request *request, str
     draft_init(&file->draft, attr.size);
     file->has_draft = true;
     file->mtime_ns = attr.mtime_ns;
+    file->changed_ns = 0;
     file->kill_priv = false;
     return ERR_OK;
 }
@@ -130,7 +131,7 @@ enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, i
     if (mount->dealer) {
         return back_flush_remote(mount, file, inlined, posix, err);
     }
-    if (!draft_is_clean(&file->draft)) {
+    if (!draft_is_clean(&file->draft) || file->changed_ns != 0) {
         enum err_code code = place_all(mount, file, inlined, err);
         if (code != ERR_OK) {
             return code;
@@ -155,14 +156,19 @@ enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, i
     return ERR_OK;
 }
 
-void file_show(const struct mount *mount, struct engine_attr *attr)
+bool file_show(const struct mount *mount, struct engine_attr *attr)
 {
     const struct file *file = file_find((struct mount *)mount, attr->inode);
-    if (file != NULL && file->has_draft) {
-        attr->size = file->draft.size;
-        attr->stored += file->draft.memory_bytes; /* about */
-        attr->mtime_ns = file->mtime_ns;
+    if (file == NULL || !file->has_draft) {
+        return false;
     }
+    attr->size = file->draft.size;
+    attr->stored += file->draft.memory_bytes; /* about */
+    attr->mtime_ns = file->mtime_ns;
+    if (attr->ctime_ns < file->changed_ns) {
+        attr->ctime_ns = file->changed_ns;
+    }
+    return true;
 }
 
 /* Times before 1970 have a positive part of a second too. */

@@ -219,7 +219,7 @@ static bool try_write(struct mount *mount, struct request *request)
     struct err err;
     int posix = 0;
     enum err_code trouble = back_trouble(mount, &err);
-    if (trouble != ERR_OK && trouble != ERR_AGAIN) {
+    if (trouble != ERR_OK && trouble != ERR_AGAIN && trouble != ERR_CORRUPT) {
         return request_settle(mount, request, trouble, 0, &err);
     }
     if (file->flush) {
@@ -238,7 +238,7 @@ static bool try_write(struct mount *mount, struct request *request)
     uint64_t before = file->draft.memory_bytes;
     draft_write(&file->draft, request->offset, request->data, request->size);
     mount->dirty_bytes += file->draft.memory_bytes - before;
-    file->mtime_ns = request->caller.now_ns;
+    file->mtime_ns = file->changed_ns = request->caller.now_ns;
     file->kill_priv = file->kill_priv || request->caller.uid != 0;
     file_relieve(mount, file);
     mount->counts.writes++;
@@ -281,7 +281,7 @@ static bool try_fallocate(struct mount *mount, struct request *request)
         draft_truncate(&file->draft, end);
     }
     mount->dirty_bytes += file->draft.memory_bytes - before;
-    file->mtime_ns = request->caller.now_ns;
+    file->mtime_ns = file->changed_ns = request->caller.now_ns;
     fuse_reply_err(request->req, 0);
     return true;
 }

@@ -1,6 +1,8 @@
 /* Listing folders. The kernel continues a listing by a number; the engine by a name. What name a
- * number stands for is remembered for the latest listings; a number that was forgotten is found
- * again by counting from the beginning. */
+ * number stands for is remembered for the latest listings: longest for the end of each answer, but
+ * also for each entry, since programs seek, and kernels before 6.16 ask for a page at a time and
+ * come back to its middle when the program's buffer is full. A number that was forgotten is found
+ * again by counting from the beginning, which is wrong if entries have gone meanwhile. */
 #include "mount/back.h"
 
 #include "base/mem.h"
@@ -11,22 +13,27 @@
 
 enum { COOKIE_DOTS = 2 }; /* "." is 1, ".." is 2, the first entry 3 */
 
-static const struct place *place_find(const struct mount *mount, uint64_t inode, uint64_t cookie)
+static const struct place *ring_find(const struct place *ring, size_t size, size_t next,
+                                     const struct request *request)
 {
-    for (size_t i = 0; i < PLACES; i++) {
-        size_t at = (mount->place_next + PLACES - 1 - i) % PLACES; /* the newest first */
-        const struct place *place = &mount->places[at];
-        if (place->inode == inode && place->cookie == cookie) {
+    for (size_t i = 0; i < size; i++) {
+        const struct place *place = &ring[(next + size - 1 - i) % size]; /* the newest first */
+        if (place->inode == request->inode && place->cookie == request->offset) {
             return place;
         }
     }
     return NULL;
 }
 
-static void place_keep(struct mount *mount, uint64_t inode, uint64_t cookie, const char *name)
+/* The newest one: an older listing may have given the same number to another name. */
+static const struct place *place_find(const struct mount *mount, const struct request *request)
 {
-    struct place *place = &mount->places[mount->place_next];
-    mount->place_next = (mount->place_next + 1) % PLACES;
+    const struct place *place = ring_find(mount->places + PLACES, STEPS, mount->step_next, request);
+    return place ? place : ring_find(mount->places, PLACES, mount->place_next, request);
+}
+
+static void place_keep(struct place *place, uint64_t inode, uint64_t cookie, const char *name)
+{
     place->inode = inode;
     place->cookie = cookie;
     memcpy(place->name, name, strlen(name) + 1);
@@ -73,12 +80,17 @@ static bool on_entry(void *context, const struct engine_entry *item)
     struct fuse_entry_param entry = {.attr = {.st_ino = item->inode, .st_mode = item->type}};
     if (listing->plus) {
         struct engine_attr attr = *item->attr;
-        file_show(listing->mount, &attr);
+        bool is_draft = file_show(listing->mount, &attr);
         entry_of(listing->mount, &attr, &entry);
+        entry.attr_timeout = is_draft ? 0 : entry.attr_timeout;
     }
     if (!add(listing, item->name, &entry)) {
         return false;
     }
+    struct mount *mount = listing->mount;
+    place_keep(&mount->places[PLACES + mount->step_next], listing->request->inode, listing->cookie,
+               item->name);
+    mount->step_next = (mount->step_next + 1) % STEPS;
     memcpy(listing->last, item->name, strlen(item->name) + 1);
     return true;
 }
@@ -108,7 +120,7 @@ static void listing_begin(struct listing *listing)
         add_dots(listing);
         return;
     }
-    const struct place *place = place_find(mount, listing->request->inode, cookie);
+    const struct place *place = place_find(mount, listing->request);
     if (place != NULL) {
         memcpy(listing->last, place->name, sizeof listing->last);
     } else {
@@ -144,8 +156,12 @@ static bool try_read(struct mount *mount, struct request *request)
     if (code != ERR_OK && !has_some) {
         return request_settle(mount, request, code, posix, &err);
     }
+    if (code == ERR_AGAIN) {
+        back_want(mount); /* it is asked for next */
+    }
     if (listing.last[0]) {
-        place_keep(mount, request->inode, listing.cookie, listing.last);
+        place_keep(&mount->places[mount->place_next], request->inode, listing.cookie, listing.last);
+        mount->place_next = (mount->place_next + 1) % PLACES;
     }
     fuse_reply_buf(request->req, mount->list_buffer, listing.used);
     return true;

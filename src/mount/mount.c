@@ -20,6 +20,7 @@ enum {
     TICK_MS = 100,
     RETRY_MS = 20, /* parked requests are tried again at least this often */
     BATCH = 16,    /* requests between two looks at the store */
+    SAY_MS = 60 * 1000,
 };
 
 static struct mount *the_mount; /* libfuse gives its I/O functions no context of ours */
@@ -81,7 +82,20 @@ struct loop {
     int64_t last_us; /* when the last request came */
     int64_t tick_ms; /* when the next tick is due */
     int64_t retry_ms;
+    int64_t said_ms; /* when the log was last told that the store is away; 0: never */
 };
+
+/* Whoever waits for a store that is full or out of reach learns why from the log. */
+static void note_absence(struct loop *loop, int64_t now_ms)
+{
+    struct err err;
+    if (back_trouble(loop->mount, &err) != ERR_AGAIN ||
+        (loop->said_ms != 0 && now_ms - loop->said_ms < SAY_MS)) {
+        return;
+    }
+    fprintf(stderr, "drover mount: waiting for the store: %s\n", err.text);
+    loop->said_ms = now_ms;
+}
 
 static void serve_store(struct loop *loop)
 {
@@ -91,6 +105,7 @@ static void serve_store(struct loop *loop)
     (void)back_run(mount, 0);
     if (now_ms >= loop->tick_ms) {
         back_tick(mount, now_ms);
+        note_absence(loop, now_ms);
         loop->tick_ms = now_ms + TICK_MS;
     }
     uint64_t now = progress(mount);
@@ -206,6 +221,22 @@ static enum err_code open_session(struct mount *mount, const struct mount_option
     return ERR_OK;
 }
 
+static enum err_code flush_one(struct mount *mount, struct file *file, struct err *err)
+{
+    int posix;
+    enum err_code code;
+    while ((code = file_flush(mount, file, false, &posix, err)) == ERR_AGAIN) {
+        back_want(mount);
+        enum err_code trouble = back_trouble(mount, NULL);
+        if (trouble != ERR_OK && trouble != ERR_AGAIN) {
+            return back_trouble(mount, err);
+        }
+        back_make_room(mount);
+        (void)back_run(mount, RETRY_MS);
+    }
+    return code;
+}
+
 /* Files that are still open when the mount ends: what was written to them is kept, as a close
  * would. */
 static enum err_code flush_all(struct mount *mount, struct err *err)
@@ -214,14 +245,7 @@ static enum err_code flush_all(struct mount *mount, struct err *err)
     for (size_t i = 0; i < FILE_BUCKETS; i++) {
         while (mount->files[i] != NULL) {
             struct file *file = mount->files[i];
-            int posix;
-            enum err_code code;
-            while (
-                (code = file_flush(mount, file, false, &posix, err)) == ERR_AGAIN &&
-                (back_trouble(mount, NULL) == ERR_OK || back_trouble(mount, NULL) == ERR_AGAIN)) {
-                back_want(mount);
-                (void)back_run(mount, RETRY_MS);
-            }
+            enum err_code code = flush_one(mount, file, err);
             worst = code != ERR_OK ? code : worst;
             if (file->has_draft) {
                 file_end_draft(mount, file);
@@ -239,7 +263,7 @@ static enum err_code run(struct mount *mount, const struct mount_options *option
     mount->read_only = options->read_only;
     mount->uid = getuid();
     mount->parked_end = &mount->parked;
-    mount->places = mem_array(PLACES, sizeof mount->places[0]);
+    mount->places = mem_array(PLACES + STEPS, sizeof mount->places[0]);
 
     enum err_code code = open_session(mount, options, err);
     if (code == ERR_OK) {

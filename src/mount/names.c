@@ -7,8 +7,9 @@
 static void reply_entry(struct mount *mount, struct request *request, struct engine_attr *attr)
 {
     struct fuse_entry_param entry;
-    file_show(mount, attr);
+    bool is_draft = file_show(mount, attr);
     entry_of(mount, attr, &entry);
+    entry.attr_timeout = is_draft ? 0 : entry.attr_timeout;
     fuse_reply_entry(request->req, &entry);
 }
 
@@ -99,6 +100,14 @@ static void on_symlink(fuse_req_t req, const char *target, fuse_ino_t folder, co
     request_begin(fuse_req_userdata(req), &request);
 }
 
+/* A file that is being written and gets another name is made part of the volume first: else a crash
+ * might show the new name, perhaps in place of an older file, with nothing behind it. */
+static enum err_code settle_draft(struct mount *mount, uint64_t inode, int *posix, struct err *err)
+{
+    struct file *file = file_find(mount, inode);
+    return file ? file_flush(mount, file, false, posix, err) : ERR_OK;
+}
+
 static bool try_link(struct mount *mount, struct request *request)
 {
     struct engine_make link = {
@@ -106,7 +115,11 @@ static bool try_link(struct mount *mount, struct request *request)
     struct engine_attr attr;
     struct err err;
     int posix;
-    enum err_code code = back_link(mount, request, &link, &attr, &posix, &err);
+    enum err_code code = settle_draft(mount, request->inode, &posix, &err);
+    if (code != ERR_OK) {
+        return request_settle(mount, request, code, posix, &err);
+    }
+    code = back_link(mount, request, &link, &attr, &posix, &err);
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
@@ -168,9 +181,16 @@ static bool try_rename(struct mount *mount, struct request *request)
                                    .flags = request->flags,
                                    .is_open = file_is_open,
                                    .context = mount};
+    struct engine_attr attr;
     struct err err;
     int posix;
-    enum err_code code = back_rename(mount, request, &rename, &posix, &err);
+    enum err_code code = back_lookup(mount, request, &attr, &posix, &err);
+    if (code == ERR_OK) {
+        code = settle_draft(mount, attr.inode, &posix, &err);
+    }
+    if (code == ERR_OK) {
+        code = back_rename(mount, request, &rename, &posix, &err);
+    }
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }

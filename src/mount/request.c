@@ -1,9 +1,11 @@
 #include "mount/request.h"
 
+#include "base/io.h"
 #include "base/mem.h"
 #include "mount/back.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +57,24 @@ void request_begin(struct mount *mount, struct request *request)
     }
 }
 
+/* Was whoever waits for the answer killed? The kernel tells us of any signal, but lets nobody go
+ * before we answer; and a program that is only interrupted does not expect that of files. */
+static bool is_dying(fuse_req_t req)
+{
+    static const char pending[] = "\nSigPnd:";
+    char path[64];
+    AUTO_STR struct str text = {0};
+    if (!fuse_req_interrupted(req)) {
+        return false;
+    }
+    snprintf(path, sizeof path, "/proc/%d/status", (int)fuse_req_ctx(req)->pid);
+    if (io_read_file(path, 64 << 10, &text, NULL) != ERR_OK) {
+        return false;
+    }
+    const char *line = strstr(str_text(&text), pending);
+    return line != NULL && (strtoull(line + sizeof pending - 1, NULL, 16) >> (SIGKILL - 1) & 1);
+}
+
 void request_retry(struct mount *mount)
 {
     struct request *list = mount->parked;
@@ -65,7 +85,12 @@ void request_retry(struct mount *mount)
         struct request *request = list;
         list = request->next;
         request->next = NULL;
-        if (request->attempt(mount, request)) {
+        bool is_left = is_dying(request->req);
+        if (is_left) {
+            memo_abandon(mount, request);
+            fuse_reply_err(request->req, EINTR);
+        }
+        if (is_left || request->attempt(mount, request)) {
             free_parked(mount, request);
         } else {
             *mount->parked_end = request;
@@ -90,9 +115,9 @@ bool request_settle(struct mount *mount, struct request *request, enum err_code 
 {
     struct err trouble;
     if (code == ERR_AGAIN) {
+        back_want(mount);
         enum err_code state = back_trouble(mount, &trouble);
         if (state == ERR_OK || state == ERR_AGAIN) {
-            back_want(mount);
             return false;
         }
         code = state;

@@ -21,7 +21,8 @@
 enum {
     FILE_BUCKETS = 4096,
     SEEN = 1 << 14,
-    PLACES = 1024,                 /* of listings that may be continued */
+    PLACES = 1024,                 /* of listings that may be continued: ends of answers */
+    STEPS = 8192,                  /* and entries within them */
     DIRTY_BYTES_MAX = 64 << 20,    /* of all drafts, in memory */
     DRAFT_STREAM_BYTES = 4 << 20,  /* of one draft before its full extents are placed */
     DRAFT_INLINE_BYTES = 16 << 10, /* a file this small is stored with the log on fsync */
@@ -36,6 +37,7 @@ struct file { /* an inode that is open, or has a draft */
     bool kill_priv; /* someone other than root has written */
     struct draft draft;
     int64_t mtime_ns;        /* of the draft */
+    int64_t changed_ns;      /* when it was last written to or cut; 0: not at all */
     bool knows_base;         /* just made: its draft begins over nothing */
     struct meta_call *flush; /* the draft is on its way to the owner and must not change; or NULL */
     struct extent *placed; /* every place given to bytes of the draft, used or overwritten since */
@@ -100,8 +102,8 @@ struct mount {
     struct file *files[FILE_BUCKETS];
     uint64_t dirty_bytes; /* in the memory of all drafts */
     struct request *parked, **parked_end;
-    struct place *places; /* PLACES of them, used round and round */
-    size_t place_next;
+    struct place *places; /* PLACES of them, used round and round; then STEPS, likewise */
+    size_t place_next, step_next;
     char *list_buffer;
     size_t list_cap;
     struct str scratch;
@@ -138,8 +140,9 @@ enum err_code file_flush(struct mount *mount, struct file *file, bool inlined, i
 void file_end_draft(struct mount *mount, struct file *file);
 /* Moves bytes from memory into packs where the drafts hold too many. */
 void file_relieve(struct mount *mount, struct file *file);
-/* Attributes as users of this mount see them: with the draft's size and time. */
-void file_show(const struct mount *mount, struct engine_attr *attr);
+/* Attributes as users of this mount see them: with the draft's size and times. True: it has one, so
+ * the kernel is not to keep them. */
+bool file_show(const struct mount *mount, struct engine_attr *attr);
 
 void entry_of(const struct mount *mount, const struct engine_attr *attr,
               struct fuse_entry_param *out);

@@ -22,12 +22,15 @@ static void add_stats(struct mount *mount, struct str *out)
     if (mount->dealer) {
         meta_link_counts(mount->link, &owner);
     }
+    enum err_code trouble = back_trouble(mount, NULL);
+    bool has_failed = trouble != ERR_OK && trouble != ERR_AGAIN && trouble != ERR_CORRUPT;
 
     const struct {
         const char *key;
         uint64_t value;
     } rows[] = {
         {"pid", (uint64_t)getpid()},
+        {"failed", has_failed},
         {"requests", mount->counts.requests},
         {"parked", mount->counts.parked},
         {"reads", mount->counts.reads},

@@ -34,7 +34,8 @@ struct side {
     int fd; /* the thread's end */
     object_open_fn open;
     void *open_context;
-    struct object_store *store;
+    struct object_store *store; /* NULL: being closed, when it is not to be asked any more */
+    struct object_stats stats;  /* as last asked */
 };
 
 struct opening { /* the thread's first message */
@@ -66,8 +67,10 @@ static void send_back(struct object_call *call)
     call->done = travel->done;
     call->context = travel->context;
     free(travel);
-    struct answer answer = {.call = call};
-    object_stats(side->store, &answer.stats);
+    if (side->store) {
+        object_stats(side->store, &side->stats);
+    }
+    struct answer answer = {.call = call, .stats = side->stats};
     send_whole(side->fd, &answer, sizeof answer);
 }
 
@@ -111,7 +114,9 @@ static void *thread_run(void *argument)
                 (void)poll(polls, 2, 1000);
             }
         }
-        object_close(side.store); /* its calls in flight are answered */
+        struct object_store *store = side.store;
+        side.store = NULL;
+        object_close(store); /* its calls in flight are answered */
     }
     close(side.fd);
     return NULL;

@@ -178,6 +178,30 @@ static void test_close_ends_calls_between_two_tries_and_what_they_start(void **s
     assert_int_equal(closing.ended, 2);
 }
 
+static enum err_code open_failing(void *context, struct object_store **out, struct err *err)
+{
+    (void)context;
+    (void)err;
+    struct object_faults faults = {.fail = 1};
+    struct object_patience patience = {.seed = 1, .first_ms = 1000000, .longest_ms = 1000000};
+    *out =
+        object_retry_create(object_faulty_create(object_memory_open_alone(), &faults), &patience);
+    return ERR_OK;
+}
+
+static void test_close_ends_calls_between_two_tries_in_a_thread_too(void **state)
+{
+    (void)state;
+    struct closing closing = {.ended = 1}; /* nothing more is started */
+    assert_int_equal(object_threaded_open(open_failing, NULL, &closing.store, NULL), ERR_OK);
+    closing.calls[0] = (struct object_call){
+        .verb = OBJECT_HEAD, .key = "a", .done = on_closing, .context = &closing};
+    object_start(closing.store, &closing.calls[0]);
+    assert_int_equal(object_run(closing.store, 50), 0);
+    object_close(closing.store);
+    assert_int_equal(closing.ended, 2);
+}
+
 static bool is_readable(struct object_store *store)
 {
     struct pollfd wait = {.fd = object_fd(store), .events = POLLIN};
@@ -304,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_retry_leaves_other_failures_alone),
         cmocka_unit_test(test_retry_asks_again_until_a_truncated_body_is_whole),
         cmocka_unit_test(test_close_ends_calls_between_two_tries_and_what_they_start),
+        cmocka_unit_test(test_close_ends_calls_between_two_tries_in_a_thread_too),
         cmocka_unit_test(test_an_idle_store_wakes_nobody),
         cmocka_unit_test(test_urls_name_a_folder_a_bucket_or_memory),
         cmocka_unit_test(test_urls_that_mean_nothing_are_refused_with_a_reason),

@@ -172,6 +172,8 @@ static enum err_code find_touched(struct engine *engine, const struct engine_nod
 {
     engine->touched.count = 0;
     engine->tail.count = 0;
+    engine->latest.inode = 0; /* what other operations asked for is not what these lists hold */
+    engine->tail_asked.inode = 0;
     /* What lies behind the new end comes last, whether it was written or not: pieces are in order.
      */
     for (size_t i = 0, next = 0; i < splice->count && splice->extents[i].file_offset < splice->size;

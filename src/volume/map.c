@@ -127,6 +127,13 @@ enum err_code map_get(struct map *map, const void *key, size_t key_size, struct 
 void map_put(struct map *map, const void *key, size_t key_size, const void *value, size_t size)
 {
     struct map_slice bytes = {size ? value : (const uint8_t *)"", size};
+    struct map_barren *barren = &map->barren;
+    struct map_slice changed = {key, key_size};
+    if (barren->is_known &&
+        key_compare(changed, (struct map_slice){barren->from, barren->from_size}) >= 0 &&
+        key_compare(changed, (struct map_slice){barren->to, barren->to_size}) <= 0) {
+        barren->is_known = false;
+    }
     table_put(map->table, (struct map_slice){key, key_size}, bytes);
 }
 

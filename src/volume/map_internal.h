@@ -31,6 +31,14 @@ struct map_missed { /* blocks that were not there */
 struct map_writing; /* the frozen table becoming a run, map_runs.c */
 struct map_source;  /* of a scan, map_scan.c */
 
+/* A stretch that holds deleted keys only: from one key to another, both included. A scan that had to
+ * stop within it goes on behind it, however much longer it is than the cache. */
+struct map_barren {
+    bool is_known;
+    size_t from_size, to_size;
+    uint8_t from[MAP_KEY_MAX], to[MAP_KEY_MAX + 1]; /* `to` has room for its successor */
+};
+
 struct map {
     struct table *table;
     struct table *frozen; /* NULL: none is */
@@ -44,6 +52,7 @@ struct map {
     struct map_source *sources;
     struct map_source **order;
     size_t source_cap;
+    struct map_barren barren;
     size_t block_bytes; /* map.h's sizes; tests make them small */
     uint64_t run_bytes;
     uint64_t level_one_bytes;

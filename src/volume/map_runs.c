@@ -149,6 +149,7 @@ static enum err_code find_place(const struct map_level *level, const struct run 
 enum err_code map_add_run(struct map *map, const struct map_run *info, const void *index,
                           size_t index_size, struct err *err)
 {
+    map->barren.is_known = false;
     if (info->level >= MAP_LEVELS) {
         return err_set(err, ERR_RANGE, "there is no level %" PRIu32, info->level);
     }

@@ -27,6 +27,9 @@ struct scan {
     struct map_ahead ahead; /* its prefix is the scan's */
     size_t count;           /* of sources in map->order */
     bool missing;
+    bool has_given;    /* a key */
+    size_t empty_size; /* up to this key there was none to give; 0: not known */
+    uint8_t empty[MAP_KEY_MAX];
 };
 
 static enum step source_show(struct map_source *source)
@@ -212,8 +215,14 @@ static bool give(struct scan *scan, map_each_fn each, void *context)
     if (!begins_with(top->key, scan->ahead.prefix)) {
         return false;
     }
-    if (top->value.bytes && !each(context, top->key, top->value)) {
-        return false;
+    if (top->value.bytes) {
+        scan->has_given = true;
+        if (!each(context, top->key, top->value)) {
+            return false;
+        }
+    } else if (!scan->has_given) {
+        memcpy(scan->empty, top->key.bytes, top->key.size);
+        scan->empty_size = top->key.size;
     }
     bool going = true;
     while (going && scan->count > 1 && key_compare(order[1]->key, top->key) == 0) {
@@ -222,6 +231,36 @@ static bool give(struct scan *scan, map_each_fn each, void *context)
     going = going && advance(scan, 0);
     scan->missing = !going;
     return going;
+}
+
+/* A scan that begins within a barren stretch begins behind it. */
+static void pass_barren(struct scan *scan)
+{
+    struct map_barren *barren = &scan->map->barren;
+    struct map_slice from = {barren->from, barren->from_size};
+    struct map_slice to = {barren->to, barren->to_size};
+    if (barren->is_known && key_compare(scan->from, from) >= 0 &&
+        key_compare(scan->from, to) <= 0) {
+        barren->to[barren->to_size] = 0; /* the least key above it */
+        scan->from = (struct map_slice){barren->to, barren->to_size + 1};
+    }
+}
+
+/* A scan that has to stop before it has given anything notes how far there was nothing. */
+static void note_barren(struct scan *scan, struct map_slice asked)
+{
+    struct map_barren *barren = &scan->map->barren;
+    if (!scan->missing || scan->has_given || scan->empty_size == 0) {
+        return;
+    }
+    bool goes_on = scan->from.bytes == barren->to;
+    if (!goes_on) {
+        memcpy(barren->from, asked.bytes, asked.size);
+        barren->from_size = asked.size;
+    }
+    memcpy(barren->to, scan->empty, scan->empty_size);
+    barren->to_size = scan->empty_size;
+    barren->is_known = true;
 }
 
 enum err_code map_scan(struct map *map, const struct map_range *range, map_each_fn each,
@@ -235,10 +274,13 @@ enum err_code map_scan(struct map *map, const struct map_range *range, map_each_
     if (range->from.bytes && key_compare(range->from, range->prefix) > 0) {
         scan.from = range->from;
     }
+    struct map_slice asked = scan.from;
+    pass_barren(&scan);
     begin(&scan);
     if (!scan.missing) {
         while (scan.count > 0 && give(&scan, each, context)) {
         }
     }
+    note_barren(&scan, asked);
     return scan.missing ? err_set(err, ERR_AGAIN, "a block of metadata is not here yet") : ERR_OK;
 }

@@ -42,7 +42,7 @@ struct map_merge {
     size_t source_count, source_cap;
     struct merge_source **order; /* those that have not ended, by key */
     size_t order_count;
-    bool waiting; /* order[0] is between blocks */
+    bool waiting;                /* order[0] is between blocks */
     struct run_builder *builder; /* without keys: nothing is being written */
     size_t last_size;
     bool any; /* last is the key that was written or dropped last */

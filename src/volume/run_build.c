@@ -234,7 +234,8 @@ void run_builder_finish(struct run_builder *builder, struct map_run *info, struc
     size_t index_offset = builder->object.size;
     add_header(builder, (struct map_slice){builder->writer.key, builder->writer.key_size});
     str_add_bytes(&builder->object, str_text(&builder->index), builder->index.size);
-    str_add_bytes(&builder->object, builder->filter, filter_lines(builder) * RUN_LINE_BYTES);
+    str_add_bytes(&builder->object, builder->filter,
+                  (size_t)filter_lines(builder) * RUN_LINE_BYTES);
     *info = (struct map_run){
         .container = builder->container,
         .level = builder->level,

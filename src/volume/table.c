@@ -324,7 +324,7 @@ static void insert(struct table *table, const struct path *path, struct table_no
 static void entry_set(struct entry *entry, struct map_slice value)
 {
     entry->value_size = value.bytes ? (uint32_t)value.size : UINT32_MAX;
-    if (value.size) {
+    if (value.bytes && value.size) {
         memcpy(entry->bytes + entry->key_size, value.bytes, value.size);
     }
 }

@@ -102,15 +102,16 @@ void volume_tick(
     int64_t now_mono_ms); /* every 100 ms or so: starts what is
                            * due in the background: commits older than a second, checkpoints,
                            * merges, moving of inline data, rewriting of packs, gc, pins */
-/* An operation of the engine returned ERR_AGAIN: fetches what it needs. It is worth calling it
- * again when volume_progress has changed. */
+/* An operation of the engine has just returned ERR_AGAIN: fetches what it needs. It is worth
+ * calling it again when volume_progress has changed; not if volume_trouble says ERR_CORRUPT right
+ * after this: what it needs is damaged. */
 void volume_want(struct volume *volume);
 uint64_t volume_progress(const struct volume *volume);
 /* Once the volume is fenced, or the store has failed for good, everything that needs it fails with
  * this. ERR_OK: it is well. A store that is merely away (full, out of reach, or refusing us:
  * whatever may pass) is retried for ever, and volume_trouble says what it said last (ERR_AGAIN),
- * until it is back. ERR_CORRUPT: metadata that an operation waits for cannot be read; commits go
- * on. */
+ * until it is back. ERR_CORRUPT: metadata that the latest volume_want asked for cannot be read;
+ * commits go on, and so does whatever needs other blocks. */
 enum err_code volume_trouble(const struct volume *volume, struct err *err);
 
 /* Committing. ---------------------------------------------------------------------------------- */

@@ -225,7 +225,7 @@ static enum compact_step fill(struct volume *volume)
         if (extent_decode(old, stored, compact->scratch, &err) == ERR_OK) {
             put(volume, item, stored);
         } else {
-            volume->damaged = err;
+            compact->err = err; /* the extent stays where it is */
         }
     }
     seal(volume);

@@ -35,6 +35,7 @@ enum {
     VOLUME_PENDING_BYTES = 24 << 20, /* of pending changes: congested */
     VOLUME_LOGS_MAX = 512,           /* commits since the checkpoint: another is due */
     VOLUME_WANTS_MAX = 32,           /* blocks being fetched at once */
+    VOLUME_DAMAGES_MAX = 32,         /* damaged ones that are remembered */
     VOLUME_MERGE_SLICE_MS = 10,
     VOLUME_COMMIT_AGE_MS = 1000,
     VOLUME_IDLE_MS = 20 * 1000, /* without changes: time to tidy up */
@@ -107,9 +108,18 @@ struct volume_headkeeper {
     struct str bytes;
 };
 
+struct volume_damage { /* a block that came damaged */
+    struct container run;
+    uint64_t offset;
+    int64_t when_ms;
+    struct err err;
+};
+
 struct volume_fetch {
     struct map_want wants[VOLUME_WANTS_MAX]; /* in flight; size 0: free */
     int tries[VOLUME_WANTS_MAX];
+    struct volume_damage damages[VOLUME_DAMAGES_MAX]; /* the latest, round and round */
+    size_t next_damage;
 };
 
 enum checkpoint_state {
@@ -183,7 +193,7 @@ struct volume {
     bool gone;      /* being destroyed: calls that end are only freed */
 
     struct err failed;  /* for good */
-    struct err damaged; /* a block cannot be had; cleared by the next one that can */
+    struct err damaged; /* a block that the latest volume_want asked for cannot be had */
     struct err away;    /* what the store said last, while it is away */
     struct volume_call *waiting;
     size_t calls; /* in flight or waiting */
