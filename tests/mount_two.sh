@@ -103,7 +103,7 @@ check "random reads and writes of a file at both" \
 check "random names at both, as in a plain folder" \
     env FILETEST_MODEL="$T/model" timeout 120 "$FILETEST" names2 "$A/names" "$B/names" "$seed" 800
 
-check "a snapshot, asked for through a mount" "$DROVER" data snapshot "$V" then
+check "a snapshot, asked for through a mount" "$DROVER" data snapshot "$V" kept
 cat >lapse.py <<'PY'
 import os, signal, sys, time
 a, b, pid = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -169,7 +169,7 @@ M=$A check "it is there without the owner" "$DROVER" mount "$V" "$A"
 check "all of it" cmp big "$A/after"
 find "$A" -mindepth 1 -delete
 check "emptied" "$DROVER" unmount "$A"
-check "the snapshot is not needed any more" "$DROVER" data snapshot "$V" then --delete
+check "the snapshot is not needed any more" "$DROVER" data snapshot "$V" kept --delete
 check "gc, once nobody is left who could refer to it" "$DROVER" data gc "$V"
 check_equal "leaves no pack" 0 "$(find store -path '*packs*' -type f | wc -l)"
 check_equal "mounts have complained of nothing but the owner's deaths" "" \

@@ -276,6 +276,27 @@ static struct meta_call *waiting_find(const struct meta_link *link, uint64_t num
     return NULL;
 }
 
+/* Lets go of what an answer gave and nobody made use of. */
+static void undo(struct meta_link *link, const struct meta_call *call)
+{
+    Drover__MetaOp op = DROVER__META_OP__INIT;
+    Drover__MetaLock lock = DROVER__META_LOCK__INIT;
+    bool opens = call->verb == DROVER__META_VERB__META_VERB_OPEN ||
+                 (call->verb == DROVER__META_VERB__META_VERB_MAKE && (call->flags & 1));
+    if (opens && call->answer->code == ERR_OK && call->answer->attr) {
+        op.verb = DROVER__META_VERB__META_VERB_CLOSE;
+        op.inode = call->answer->attr->inode;
+        op.flags = call->verb == DROVER__META_VERB__META_VERB_MAKE;
+        meta_link_drop(link, meta_link_ask(link, &op));
+    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0) {
+        op.verb = DROVER__META_VERB__META_VERB_LOCK;
+        op.inode = lock.inode = call->inode;
+        lock.owner = call->lock_owner;
+        op.lock = &lock;
+        meta_link_drop(link, meta_link_ask(link, &op));
+    }
+}
+
 static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message)
 {
     struct meta_call *call = waiting_find(link, message->number);
@@ -297,6 +318,9 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message)
         kept_add(link, call);
     }
     link->progress++;
+    if (call->is_undone) {
+        undo(link, call);
+    }
     call_free_unused(call);
 }
 
@@ -478,6 +502,16 @@ void meta_link_drop(struct meta_link *link, struct meta_call *call)
         call->is_wanted = false;
         call_free_unused(call);
     }
+}
+
+void meta_link_abandon(struct meta_link *link, struct meta_call *call)
+{
+    call->is_undone = true;
+    /* A lock may be waited for much longer: whoever waits is told so at once. */
+    if (call->answer || call->verb == DROVER__META_VERB__META_VERB_LOCK) {
+        undo(link, call);
+    }
+    meta_link_drop(link, call);
 }
 
 uint64_t meta_link_progress(const struct meta_link *link)

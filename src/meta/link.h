@@ -51,6 +51,9 @@ const Drover__MetaAnswer *meta_call_answer(const struct meta_call *call); /* NUL
 uint64_t meta_call_key(const struct meta_call *call); /* meta_key_of what was asked */
 uint64_t meta_key_of(const Drover__MetaOp *op); /* verb, inodes, names, offset: is it the same? */
 void meta_link_drop(struct meta_link *link, struct meta_call *call); /* NULL does nothing */
+/* The same for one whose answer was not made use of: what it opened or locked, now or later, is
+ * closed and unlocked again. */
+void meta_link_abandon(struct meta_link *link, struct meta_call *call);
 
 uint64_t meta_link_progress(const struct meta_link *link); /* changes with every answer */
 bool meta_link_is_joined(const struct meta_link *link);

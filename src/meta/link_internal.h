@@ -21,6 +21,7 @@ struct meta_call {
     uint32_t flags;
     uint64_t stamp, fresh, seq; /* once answered */
     Drover__MetaAnswer *answer;
+    bool is_undone;  /* once answered: closed or unlocked again */
     bool is_wanted;  /* by the caller */
     bool is_waiting; /* in `waiting` */
     bool is_kept;    /* in `kept` */

@@ -32,13 +32,15 @@ static void let_go(struct meta_server *server, const struct session *session,
 }
 
 /* One that waits for this lock and is told to let go of it no longer waits. */
-static void stop_waiting(struct session *session, const Drover__MetaLock *wanted)
+static void stop_waiting(struct meta_server *server, struct session *session,
+                         const Drover__MetaLock *wanted)
 {
     for (struct ask *ask = session->parked; ask != NULL; ask = ask->next) {
         const Drover__MetaOp *op = ask->op;
         if (op->verb == DROVER__META_VERB__META_VERB_LOCK && op->lock->type != 0 &&
             op->inode == wanted->inode && op->lock->owner == wanted->owner) {
             ask->op->flags = 0;
+            server->locks_changed = true; /* it is answered with the next turn */
         }
     }
 }
@@ -48,7 +50,7 @@ enum err_code lock_take(struct meta_server *server, struct session *session,
 {
     *posix = 0;
     if (wanted->type == 0) {
-        stop_waiting(session, wanted);
+        stop_waiting(server, session, wanted);
         let_go(server, session, wanted);
         return ERR_OK;
     }

@@ -80,6 +80,16 @@ static void redo_first(struct meta_server *server, struct session *session)
     ask_destroy(ask);
 }
 
+static void lapse_missing(struct meta_server *server, int64_t now_ms)
+{
+    for (size_t i = 0; i < server->session_count; i++) {
+        struct session *session = server->sessions[i];
+        if (session->is_restored && !session->is_ready) {
+            session_lapse(server, session, now_ms);
+        }
+    }
+}
+
 void server_recover(struct meta_server *server, int64_t now_ms)
 {
     bool in_time = all_are_back(server);
@@ -94,12 +104,7 @@ void server_recover(struct meta_server *server, int64_t now_ms)
     }
     server->recovering = false;
     server->locks_changed = true; /* all that wait are tried */
-    for (size_t i = 0; i < server->session_count; i++) {
-        struct session *late = server->sessions[i];
-        if (late->is_restored && !late->is_ready) {
-            session_lapse(server, late, now_ms);
-        }
-    }
+    lapse_missing(server, now_ms);
     meta_tell(server, "%s; %zu change%s made again",
               in_time ? "every mount is back" : "going on without those that did not come back",
               count, count == 1 ? "" : "s");

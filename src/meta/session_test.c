@@ -260,10 +260,50 @@ static void test_packs_of_another_writer_are_refused(void **state)
     world_end(&world);
 }
 
+static bool is_there(struct world *world, const char *key)
+{
+    struct object_store *store = object_memory_open(world->shelf);
+    AUTO_STR struct str bytes = {0};
+    enum err_code code = object_get(store, key, &bytes, NULL, NULL);
+    object_close(store);
+    return code == ERR_OK;
+}
+
+static void test_a_pack_that_a_mount_may_still_refer_to_is_not_collected(void **state)
+{
+    (void)state;
+    struct world world;
+    struct err err;
+    struct volume_gc_report report;
+    char key[CONTAINER_NAME_MAX];
+    world_begin(&world, 1, 10);
+    const Drover__MetaWelcome *welcome = meta_link_welcome(world.mounts[0].link);
+    struct container pack = {CONTAINER_PACK, welcome->writer, welcome->term, 5};
+    container_name(&pack, key);
+    struct object_store *store = object_memory_open(world.shelf);
+    assert_int_equal(object_put(store, key, "x", 1, &err), ERR_OK);
+    object_close(store);
+    world_kill(&world);
+    world_revive(&world);
+    for (int i = 0; i < 300; i++) {
+        world_step(&world);
+    }
+    assert_int_equal(volume_gc(world.volume, false, &report, &err), ERR_OK);
+    assert_true(is_there(&world, key));
+    meta_link_set_floor(world.mounts[0].link, 6);
+    for (int i = 0; i < 100; i++) {
+        world_step(&world);
+    }
+    assert_int_equal(volume_gc(world.volume, false, &report, &err), ERR_OK);
+    assert_false(is_there(&world, key));
+    world_end(&world);
+}
+
 /* Random. ----------------------------------------------------------------------------------------
  */
 
-enum { NAMES = 12, IN_FLIGHT = 4, STEPS = 2500 };
+enum { NAMES = 12, STEPS = 2500 };
+static const size_t THINGS = (size_t)WORLD_MOUNTS * NAMES;
 
 struct thing { /* a name that one mount alone uses */
     bool exists;
@@ -338,7 +378,7 @@ static void settle(struct world *world, size_t mount, struct thing *thing)
 
 static void settle_all(struct world *world, struct random_mount *mounts)
 {
-    for (size_t i = 0; i < WORLD_MOUNTS * NAMES; i++) {
+    for (size_t i = 0; i < THINGS; i++) {
         settle(world, i / NAMES, &mounts[i / NAMES].things[i % NAMES]);
     }
 }
@@ -386,7 +426,7 @@ static void mischief(struct world *world)
 
 static void compare(struct world *world, struct random_mount *mounts)
 {
-    for (size_t i = 0; i < WORLD_MOUNTS * NAMES; i++) {
+    for (size_t i = 0; i < THINGS; i++) {
         const struct thing *thing = &mounts[i / NAMES].things[i % NAMES];
         char name[32];
         uint64_t size = 0;
@@ -399,7 +439,7 @@ static void compare(struct world *world, struct random_mount *mounts)
 
 static bool is_settled(struct random_mount *mounts)
 {
-    for (size_t i = 0; i < WORLD_MOUNTS * NAMES; i++) {
+    for (size_t i = 0; i < THINGS; i++) {
         if (mounts[i / NAMES].things[i % NAMES].call) {
             return false;
         }
@@ -474,9 +514,9 @@ static void test_nothing_that_can_be_asked_does_harm(void **state)
     for (int i = 0; i < 3000; i++) {
         static const char *const names[] = {"a", "b", "", ".", "..", "a/b", "user.x", "trusted.y"};
         static const uint64_t sizes[] = {0, 1, 5, 4096, 1 << 20, INT64_MAX, (uint64_t)1 << 40};
-        Drover__MetaOp op = world_op((Drover__MetaVerb)(rng_below(rng, 2) ? 1 + rng_below(rng, 12)
-                                                                          : 20 + rng_below(rng, 7)),
-                                     rng_below(rng, 12), names[rng_below(rng, 8)]);
+        Drover__MetaOp op = world_op(
+            (Drover__MetaVerb)(rng_below(rng, 2) ? 1 + rng_below(rng, 12) : 20 + rng_below(rng, 7)),
+            rng_below(rng, 12), names[rng_below(rng, 8)]);
         Drover__MetaAttr set = DROVER__META_ATTR__INIT;
         Drover__MetaLock lock = DROVER__META_LOCK__INIT;
         Drover__MetaExtent extent = DROVER__META_EXTENT__INIT;
@@ -537,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_what_was_synced_needs_no_mount),
         cmocka_unit_test(test_data_that_is_not_stored_comes_with_the_answer),
         cmocka_unit_test(test_packs_of_another_writer_are_refused),
+        cmocka_unit_test(test_a_pack_that_a_mount_may_still_refer_to_is_not_collected),
         cmocka_unit_test(test_nothing_that_can_be_asked_does_harm),
         cmocka_unit_test(test_each_change_is_made_once_whatever_is_lost),
     };

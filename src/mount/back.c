@@ -293,7 +293,14 @@ bool back_may_keep_cache(struct mount *mount, const struct engine_attr *attr)
 
 enum err_code back_trouble(const struct mount *mount, struct err *err)
 {
-    return mount->dealer ? meta_link_trouble(mount->link, err) : volume_trouble(mount->volume, err);
+    return mount->dealer ? remote_trouble(mount, err) : volume_trouble(mount->volume, err);
+}
+
+void back_make_room(struct mount *mount)
+{
+    if (!mount->dealer) {
+        (void)volume_commit(mount->volume);
+    }
 }
 
 void back_want(struct mount *mount)

@@ -103,6 +103,10 @@ void back_stats(const struct mount *mount, struct volume_stats *out);
 /* orders.c, remote: what the owner said is in mount->said. */
 enum err_code back_order(struct mount *mount, struct request *request, struct err *err);
 
+void back_make_room(struct mount *mount); /* for what waits to be placed */
+
 void memo_release(struct mount *mount, struct request *request);
+/* The same for a request that is given up before it has made use of its answers. */
+void memo_abandon(struct mount *mount, struct request *request);
 
 #endif

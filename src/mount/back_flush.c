@@ -170,7 +170,7 @@ enum err_code back_flush_remote(struct mount *mount, struct file *file, bool inl
                                 struct err *err)
 {
     enum err_code code = ERR_OK;
-    if (file->flush == NULL && draft_is_clean(&file->draft)) {
+    if (file->flush == NULL && draft_is_clean(&file->draft) && file->changed_ns == 0) {
         file_end_draft(mount, file);
         return ERR_OK;
     }

@@ -32,6 +32,15 @@ void memo_release(struct mount *mount, struct request *request)
     request->memo = (struct memo){0};
 }
 
+void memo_abandon(struct mount *mount, struct request *request)
+{
+    for (size_t i = 0; i < request->memo.count; i++) {
+        meta_link_abandon(mount->link, request->memo.calls[i]);
+    }
+    request->memo.count = 0;
+    memo_release(mount, request);
+}
+
 static struct meta_call *memo_find(const struct request *request, uint64_t key)
 {
     for (size_t i = 0; i < request->memo.count; i++) {
@@ -266,6 +275,13 @@ enum err_code back_order(struct mount *mount, struct request *request, struct er
 
 /* Driving. ------------------------------------------------------------------------------------- */
 
+enum err_code remote_trouble(const struct mount *mount, struct err *err)
+{
+    enum err_code code = meta_link_trouble(mount->link, err);
+    const char *away = code == ERR_OK ? upload_trouble(mount->upload) : NULL;
+    return away ? err_set(err, ERR_AGAIN, "%s", away) : code;
+}
+
 bool remote_run(struct mount *mount, int wait_ms)
 {
     bool any = meta_dealer_run(mount->dealer);
@@ -315,8 +331,8 @@ enum err_code remote_sync_all(struct mount *mount, struct err *err)
     enum err_code code = ERR_AGAIN;
     while (code == ERR_AGAIN) {
         code = remote_ask(mount, &request, &op, &answer, &posix, err);
-        if (code == ERR_AGAIN && back_trouble(mount, err) != ERR_OK) {
-            code = back_trouble(mount, err);
+        if (code == ERR_AGAIN && meta_link_trouble(mount->link, err) != ERR_OK) {
+            code = meta_link_trouble(mount->link, err);
         } else if (code == ERR_AGAIN) {
             (void)remote_run(mount, WAIT_MS);
         }
@@ -324,7 +340,7 @@ enum err_code remote_sync_all(struct mount *mount, struct err *err)
     memo_release(mount, &request);
     while (code == ERR_OK && !meta_link_is_idle(mount->link)) {
         (void)remote_run(mount, WAIT_MS);
-        code = back_trouble(mount, err);
+        code = meta_link_trouble(mount->link, err);
     }
     return code;
 }

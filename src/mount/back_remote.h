@@ -33,6 +33,8 @@ void remote_changed(struct mount *mount, const struct engine_attr *attr);
 void stale_all(struct mount *mount);
 void stale_end(struct mount *mount);
 
+/* ERR_DENIED: the owner refuses us. ERR_AGAIN: the store is away. */
+enum err_code remote_trouble(const struct mount *mount, struct err *err);
 bool remote_run(struct mount *mount, int wait_ms);
 void remote_tick(struct mount *mount, int64_t now_ms);
 enum err_code remote_sync_all(struct mount *mount, struct err *err);

@@ -231,9 +231,7 @@ static enum err_code flush_one(struct mount *mount, struct file *file, struct er
         if (trouble != ERR_OK && trouble != ERR_AGAIN) {
             return back_trouble(mount, err);
         }
-        if (mount->volume) {
-            (void)volume_commit(mount->volume); /* which makes room */
-        }
+        back_make_room(mount);
         (void)back_run(mount, RETRY_MS);
     }
     return code;

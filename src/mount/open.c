@@ -211,8 +211,10 @@ static bool try_fsync(struct mount *mount, struct request *request)
         }
     }
     enum err_code code = back_sync(mount, request, &err);
-    if (code == ERR_AGAIN && back_trouble(mount, NULL) == ERR_CORRUPT) {
-        return false; /* metadata that cannot be read does not hold up commits */
+    if (code == ERR_AGAIN) { /* also while some metadata cannot be read: commits go on */
+        enum err_code trouble = back_trouble(mount, &err);
+        bool waits = trouble == ERR_OK || trouble == ERR_AGAIN || trouble == ERR_CORRUPT;
+        return waits ? false : request_settle(mount, request, trouble, 0, &err);
     }
     if (code != ERR_OK) {
         return request_settle(mount, request, code, 0, &err);
@@ -236,7 +238,7 @@ static bool try_flock(struct mount *mount, struct request *request)
     int posix = 0;
     enum err_code code = back_flock(mount, request, &posix, &err);
     if (code == ERR_AGAIN && fuse_req_interrupted(request->req)) {
-        back_unlock(mount, request->inode, request->fi.lock_owner);
+        memo_abandon(mount, request);
         fuse_reply_err(request->req, EINTR);
         return true;
     }

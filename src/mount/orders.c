@@ -27,7 +27,8 @@ int orders_take(struct mount *mount, struct request *request)
     order[request->size] = '\0';
     enum err_code code = mount->dealer ? back_order(mount, request, &err)
                                        : volume_order(mount->volume, order, &mount->said, &err);
-    if (mount->dealer && code == ERR_AGAIN && back_trouble(mount, NULL) == ERR_OK) {
+    enum err_code trouble = mount->dealer ? back_trouble(mount, NULL) : ERR_OK;
+    if (mount->dealer && code == ERR_AGAIN && (trouble == ERR_OK || trouble == ERR_AGAIN)) {
         return EAGAIN; /* its answer will come */
     }
     if (code == ERR_OK) {

@@ -87,6 +87,7 @@ void request_retry(struct mount *mount)
         request->next = NULL;
         bool is_left = is_dying(request->req);
         if (is_left) {
+            memo_abandon(mount, request);
             fuse_reply_err(request->req, EINTR);
         }
         if (is_left || request->attempt(mount, request)) {

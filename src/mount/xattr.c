@@ -17,7 +17,11 @@ static void add_stats(struct mount *mount, struct str *out)
     struct volume_stats volume;
     struct json json = {.out = out};
     reader_stats(mount->reader, &reader);
+    struct meta_link_counts owner = {0}; /* where it is elsewhere */
     back_stats(mount, &volume);
+    if (mount->dealer) {
+        meta_link_counts(mount->link, &owner);
+    }
     enum err_code trouble = back_trouble(mount, NULL);
     bool has_failed = trouble != ERR_OK && trouble != ERR_AGAIN && trouble != ERR_CORRUPT;
 
@@ -59,6 +63,10 @@ static void add_stats(struct mount *mount, struct str *out)
         {"store_bytes_in", volume.store.bytes_in},
         {"store_bytes_out", volume.store.bytes_out},
         {"store_retries", volume.store.retries},
+        {"owner_asks", owner.asks},
+        {"owner_hellos", owner.hellos},
+        {"changes_kept", owner.kept},
+        {"changes_said_again", owner.again},
     };
     json_object(&json);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -499,6 +499,53 @@ static void test_a_listing_goes_on_by_name_while_names_come_and_go(void **state)
     bed_destroy(&bed);
 }
 
+static void test_an_inode_is_made_again_under_its_number(void **state)
+{
+    (void)state;
+    struct bed bed = bed_create();
+    struct engine_make how = {
+        .folder = ENGINE_ROOT, .name = "a", .mode = S_IFREG | 0644, .inode = 100};
+    struct engine_attr attr;
+    uint64_t inode = 0;
+    int posix = 0;
+    assert_int_equal(engine_make(bed.engine, &caller, &how, &attr, &posix, NULL), ERR_OK);
+    assert_int_equal(attr.inode, 100);
+    assert_int_equal(make(&bed, ENGINE_ROOT, "b", S_IFREG, &inode), 0);
+    assert_int_equal(inode, 101);
+    how.name = "c";
+    assert_int_equal(engine_make(bed.engine, &caller, &how, &attr, &posix, NULL), ERR_INVALID);
+    assert_int_equal(posix, EEXIST);
+    how.inode = 50; /* below the next one, which stays */
+    assert_int_equal(engine_make(bed.engine, &caller, &how, &attr, &posix, NULL), ERR_OK);
+    engine_skip_inodes(bed.engine, 1000);
+    assert_int_equal(make(&bed, ENGINE_ROOT, "d", S_IFREG, &inode), 0);
+    assert_int_equal(inode, 1102);
+    bed_destroy(&bed);
+}
+
+static void test_records_of_a_service_are_kept_with_the_volume(void **state)
+{
+    (void)state;
+    struct bed bed = bed_create();
+    struct successor successor = {0};
+    static const uint8_t ids[2][ENGINE_SERVICE_ID_BYTES] = {"first", "second"};
+    engine_service_put(bed.engine, ids[0], "one", 3);
+    engine_service_put(bed.engine, ids[1], "two", 3);
+    engine_service_put(bed.engine, ids[0], "three", 5);
+    engine_service_put(bed.engine, ids[1], NULL, 0);
+    commit(&bed, &successor);
+    struct engine_service *items = NULL;
+    size_t count = 0;
+    assert_int_equal(engine_services(successor.engine, &items, &count, NULL), ERR_OK);
+    assert_int_equal(count, 1);
+    assert_memory_equal(items[0].id, ids[0], sizeof ids[0]);
+    assert_int_equal(items[0].size, 5);
+    assert_memory_equal(items[0].value, "three", 5);
+    free(items);
+    successor_release(&successor);
+    bed_destroy(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +561,8 @@ int main(void)
         cmocka_unit_test(test_a_program_that_changes_hands_loses_its_set_id_bits),
         cmocka_unit_test(test_limits_of_extended_attributes),
         cmocka_unit_test(test_a_listing_goes_on_by_name_while_names_come_and_go),
+        cmocka_unit_test(test_an_inode_is_made_again_under_its_number),
+        cmocka_unit_test(test_records_of_a_service_are_kept_with_the_volume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
