@@ -116,7 +116,11 @@ static char **read_list(const char *path, size_t *count)
         line[strcspn(line, "\n")] = '\0';
         if (*count == cap) {
             cap = cap ? cap * 2 : 1024;
-            paths = realloc(paths, cap * sizeof *paths);
+            char **more = realloc(paths, cap * sizeof *paths);
+            if (!more) {
+                die("memory");
+            }
+            paths = more;
         }
         paths[(*count)++] = strdup(line);
     }

@@ -9,6 +9,7 @@
 
 M=$T/m
 mount_why=
+# shellcheck disable=SC2034 # for the tests
 FILETEST=$DROVER_BUILD/tests/filetest
 
 mount_possible() {
@@ -19,6 +20,7 @@ mount_possible() {
     mkdir -p "$T/probe" "$T/probe-store"
     if ! "$DROVER" volume create probe --store "file://$T/probe-store" >/dev/null ||
         ! "$DROVER" mount probe "$T/probe" >"$T/harness/probe" 2>&1; then
+        # shellcheck disable=SC2034 # for the tests
         mount_why="mounting is not possible here: $(tail -n 1 "$T/harness/probe")"
         return 1
     fi

@@ -170,3 +170,11 @@ check_exit 1 "the first, awake again, cannot sync" sh -c "echo after >'$M/after'
 check_exit 1 "and says so when it is unmounted" mount_off
 check "the second goes on" sh -c 'echo on >second/on && sync second/on'
 check "to its end" "$DROVER" unmount second
+
+"$DROVER" volume create gap --store "file://$PWD/gap" >/dev/null
+mount_on gap
+for i in 1 2 3 4 5 6; do echo "$i" >"$M/f$i" && sync "$M/f$i"; done
+mount_kill
+rm "$(find gap -path '*log*' -type f | sort | sed -n 4p)"
+check_exit 1 "a volume whose store has lost a commit is not opened as if it had ended there" mount_on gap
+check_output "and it is said which" 'log/.*: missing, though later commits are there' "$DROVER" data ls gap:/

@@ -58,7 +58,7 @@ static enum err_code refused(enum err_code code, int posix, const char *what, st
 enum err_code tree_lookup(struct tree *tree, uint64_t folder, const char *name,
                           struct engine_attr *out, struct err *err)
 {
-    struct err local;
+    struct err local = {0};
     int posix = 0;
     enum err_code code;
     err = err ? err : &local;
@@ -109,7 +109,7 @@ static enum err_code root_attr(struct tree *tree, struct engine_attr *out, struc
 enum err_code tree_find(struct tree *tree, const char *path, struct engine_attr *out,
                         struct err *err)
 {
-    struct err local;
+    struct err local = {0};
     char part[ENGINE_NAME_MAX + 1];
     const char *rest = path;
     err = err ? err : &local;

@@ -18,7 +18,11 @@ static void add_volume(struct carrier *carrier, const struct flow *flow,
     Drover__Volume *volume = arena_alloc(&carrier->arena, sizeof *volume);
     drover__volume__init(volume);
     volume->name = (char *)name;
-    volume->store = from->store ? (char *)from->store : place->store;
+    if (from->store) {
+        volume->store = (char *)from->store;
+    } else if (place) {
+        volume->store = place->store;
+    }
     volume->snapshot = from->snapshot ? (char *)from->snapshot : volume->snapshot;
     if (place) {
         volume->endpoint = place->endpoint;

@@ -32,7 +32,7 @@ struct meta_link *meta_link_create(const struct meta_link_options *options, int6
 
 static void free_list(struct call_list *list)
 {
-    struct meta_call *call;
+    struct meta_call *call = NULL;
     while ((call = TAILQ_FIRST(list)) != NULL) {
         TAILQ_REMOVE(list, call, link);
         call->is_waiting = call->is_kept = false;
@@ -87,7 +87,7 @@ static uint64_t have_of(const struct meta_link *link)
 static uint64_t floor_of(const struct meta_link *link)
 {
     uint64_t floor = link->floor;
-    const struct meta_call *call;
+    const struct meta_call *call = NULL;
     TAILQ_FOREACH(call, &link->kept, link)
     {
         floor = call->pack_min < floor ? call->pack_min : floor;
@@ -101,7 +101,7 @@ static uint64_t floor_of(const struct meta_link *link)
 
 static bool all_said_again(const struct meta_link *link)
 {
-    const struct meta_call *call;
+    const struct meta_call *call = NULL;
     bool all = true;
     if (link->again_count > 0) {
         TAILQ_FOREACH(call, &link->kept, link)
@@ -165,7 +165,7 @@ static void send_unsent(struct meta_link *link)
     bool goes_on = link->state == LINK_JOINED && link->has_unsent;
     struct meta_call *again = TAILQ_FIRST(&link->kept);
     struct meta_call *waiting = TAILQ_FIRST(&link->waiting);
-    struct meta_call *call;
+    struct meta_call *call = NULL;
     while (goes_on && (call = pending_next(&again, &waiting)) != NULL) {
         bool is_news = !call->is_sent;
         goes_on = call->is_sent || send_call(link, call, after);
@@ -229,7 +229,7 @@ static void hear_welcome(struct meta_link *link, Drover__MetaAnswer *message)
     const Drover__MetaWelcome *welcome = message->welcome;
     const Drover__MetaWelcome *before = link->welcome ? link->welcome->welcome : NULL;
     bool is_other = before && before->server_term != welcome->server_term;
-    struct meta_call *call;
+    struct meta_call *call = NULL;
     if (before && memcmp(before->uuid.data, welcome->uuid.data, META_ID_BYTES) != 0) {
         (void)err_set(&link->refused, ERR_DENIED, "another volume is served there now");
         meta_free_answer(message);
@@ -266,7 +266,7 @@ static void hear_welcome(struct meta_link *link, Drover__MetaAnswer *message)
 
 static struct meta_call *waiting_find(const struct meta_link *link, uint64_t number)
 {
-    struct meta_call *call;
+    struct meta_call *call = NULL;
     TAILQ_FOREACH(call, &link->waiting, link)
     {
         if (call->number >= number) {
@@ -328,7 +328,7 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message)
  * here, answers were lost, and all is asked again. */
 static void hear_echo(struct meta_link *link, Drover__MetaAnswer *message)
 {
-    const struct meta_call *call;
+    const struct meta_call *call = NULL;
     size_t count = 0;
     TAILQ_FOREACH(call, &link->waiting, link)
     {
@@ -565,7 +565,7 @@ void meta_link_bye(struct meta_link *link)
 
 void meta_link_counts(const struct meta_link *link, struct meta_link_counts *out)
 {
-    const struct meta_call *call;
+    const struct meta_call *call = NULL;
     *out = link->counts;
     out->kept = 0;
     out->kept_bytes = link->kept_bytes;

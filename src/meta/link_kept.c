@@ -81,7 +81,7 @@ void kept_release(struct meta_link *link, const struct meta_call *call, uint64_t
 
 void kept_forget_stored(struct meta_link *link)
 {
-    struct meta_call *call;
+    struct meta_call *call = NULL;
     struct meta_call *next;
     if (link->forgotten_at == link->durable) {
         return;
@@ -97,7 +97,7 @@ void kept_forget_stored(struct meta_link *link)
 
 void kept_say_again(struct meta_link *link, uint64_t last)
 {
-    struct meta_call *call;
+    struct meta_call *call = NULL;
     struct meta_call *next;
     for (call = TAILQ_FIRST(&link->kept); call; call = next) {
         next = TAILQ_NEXT(call, link);
@@ -115,7 +115,7 @@ void kept_say_again(struct meta_link *link, uint64_t last)
 
 struct meta_call *kept_find(const struct meta_link *link, uint64_t number)
 {
-    struct meta_call *call;
+    struct meta_call *call = NULL;
     TAILQ_FOREACH(call, &link->kept, link)
     {
         if (call->number == number) {

@@ -367,7 +367,7 @@ static size_t choose(struct dims *dims, const bool *placed)
 static void put_in_order(struct arena *arena, struct dims *dims)
 {
     bool placed[SPACE_PARAMS_MAX] = {0};
-    size_t order[SPACE_PARAMS_MAX];
+    size_t order[SPACE_PARAMS_MAX] = {0};
     for (size_t i = 0; i < dims->count; i++) {
         order[i] = choose(dims, placed);
         placed[order[i]] = true;

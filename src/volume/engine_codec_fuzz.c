@@ -24,7 +24,7 @@ static void see_extent(void *context, uint64_t inode, const struct extent *exten
 static void check_node(struct map_slice value)
 {
     struct engine_node node;
-    uint8_t out[CODEC_NODE_MAX];
+    uint8_t out[CODEC_NODE_MAX] = {0};
     if (codec_node_read(value, 7, &node)) {
         same(value, out, codec_node_write(out, &node));
         CHECK(node.attr.inode == 7);
@@ -35,7 +35,7 @@ static void check_node(struct map_slice value)
 static void check_extent(struct map_slice key, struct map_slice value)
 {
     struct extent extent;
-    uint8_t out[CODEC_EXTENT_MAX];
+    uint8_t out[CODEC_EXTENT_MAX] = {0};
     if (codec_extent_read(key, value, &extent)) {
         CHECK(codec_extent_is_sound(&extent));
         same(value, out, codec_extent_write(out, &extent));
@@ -64,7 +64,7 @@ static void check_others(struct map_slice key, struct map_slice value)
         same(key, again.bytes, again.size);
     }
     struct engine_counters counters;
-    uint8_t out[CODEC_COUNTERS_MAX];
+    uint8_t out[CODEC_COUNTERS_MAX] = {0};
     if (codec_counters_read(value, &counters)) {
         same(value, out, codec_counters_write(out, &counters));
     }

@@ -31,8 +31,8 @@ struct map_missed { /* blocks that were not there */
 struct map_writing; /* the frozen table becoming a run, map_runs.c */
 struct map_source;  /* of a scan, map_scan.c */
 
-/* A stretch that holds deleted keys only: from one key to another, both included. A scan that had to
- * stop within it goes on behind it, however much longer it is than the cache. */
+/* A stretch that holds deleted keys only: from one key to another, both included. A scan that had
+ * to stop within it goes on behind it, however much longer it is than the cache. */
 struct map_barren {
     bool is_known;
     size_t from_size, to_size;

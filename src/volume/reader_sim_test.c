@@ -275,7 +275,7 @@ static void test_one_folder_after_another_in_random_order_is_local(void **state)
     struct sim sim;
     sim_begin(&sim, 256 * MIB / scale(), 4096, 102400);
     for (size_t folder = 0; folder + 100 <= sim.count; folder += 100) {
-        size_t order[100];
+        size_t order[100] = {0};
         for (size_t i = 0; i < 100; i++) {
             size_t other = (size_t)rng_below(&sim.rng, i + 1);
             order[i] = order[other];

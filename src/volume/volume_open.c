@@ -205,6 +205,50 @@ static enum err_code replay_some(struct volume *volume, size_t count, bool *miss
     return code;
 }
 
+/* Had another taken the volume over before our fence was stored, it might also have checkpointed
+ * and deleted log objects, and what we took for the end of the log would have been a gap. Then head
+ * is no longer ours; and if it still is, whoever comes next finds our fence. */
+static enum err_code confirm(struct volume *volume, struct err *err)
+{
+    const struct str *ours = &volume->head.bytes;
+    AUTO_STR struct str there = {0};
+    enum err_code code = object_get(volume->store, "head", &there, NULL, err);
+    if (code == ERR_OK &&
+        (there.size != ours->size || memcmp(there.text, ours->text, ours->size) != 0)) {
+        code = err_set(err, ERR_STALE, "head: another took the volume at the same time");
+    }
+    return code;
+}
+
+/* A commit is stored after all before it. So one that is missing is the end of the log; if later
+ * ones are there, the store has lost it, and going on would lose those too. */
+static enum err_code check_end(struct volume *volume, struct err *err)
+{
+    struct container end = {.kind = CONTAINER_LOG, .number = volume->commit.next};
+    struct container later;
+    char name[CONTAINER_NAME_MAX];
+    container_name(&end, name);
+    struct object_call list = {.verb = OBJECT_LIST, .key = "log/", .after = name, .max = 1};
+    enum err_code code = object_do(volume->store, &list, err);
+    bool has_later =
+        code == ERR_OK && list.page_count > 0 && container_parse(list.page[0].key, &later);
+    object_call_release(&list);
+    if (!has_later) {
+        return code;
+    }
+    AUTO_STR struct str bytes = {0}; /* an owner that we take it from may have gone on since */
+    code = object_get(volume->store, name, &bytes, NULL, err);
+    if (code != ERR_NOT_FOUND) {
+        return code;
+    }
+    code = volume->role == VOLUME_OWNER ? confirm(volume, err) : ERR_OK;
+    return code != ERR_OK ? code
+                          : err_set(err, ERR_CORRUPT,
+                                    "%s: missing, though later commits are there: the store has "
+                                    "lost it",
+                                    name);
+}
+
 static enum err_code replay(struct volume *volume, struct err *err)
 {
     enum err_code code = ERR_OK;
@@ -214,7 +258,7 @@ static enum err_code replay(struct volume *volume, struct err *err)
         code = replay_some(volume, count, &missing, err);
         count = count < LOGS_AT_ONCE_MAX ? count * 2 : LOGS_AT_ONCE_MAX;
     }
-    return code;
+    return code == ERR_OK ? check_end(volume, err) : code;
 }
 
 /* The fence is noted in the map too, under 'F' and its seq, so that gc knows it without reading
@@ -276,21 +320,6 @@ static enum err_code fence(struct volume *volume, struct err *err)
         volume_fence_key(volume->commit.next, key);
         map_put(volume->map, key, sizeof key, "\1", 1);
         volume->commit.next++;
-    }
-    return code;
-}
-
-/* Had another taken the volume over before our fence was stored, it might also have checkpointed
- * and deleted log objects, and what we took for the end of the log would have been a gap. Then head
- * is no longer ours; and if it still is, whoever comes next finds our fence. */
-static enum err_code confirm(struct volume *volume, struct err *err)
-{
-    const struct str *ours = &volume->head.bytes;
-    AUTO_STR struct str there = {0};
-    enum err_code code = object_get(volume->store, "head", &there, NULL, err);
-    if (code == ERR_OK &&
-        (there.size != ours->size || memcmp(there.text, ours->text, ours->size) != 0)) {
-        code = err_set(err, ERR_STALE, "head: another took the volume at the same time");
     }
     return code;
 }
