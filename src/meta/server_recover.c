@@ -84,6 +84,7 @@ static void lapse_missing(struct meta_server *server, int64_t now_ms)
 {
     for (size_t i = 0; i < server->session_count; i++) {
         struct session *session = server->sessions[i];
+        CHECK(session != NULL);
         if (session->is_restored && !session->is_ready) {
             session_lapse(server, session, now_ms);
         }
