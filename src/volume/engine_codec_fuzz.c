@@ -51,12 +51,12 @@ static void check_others(struct map_slice key, struct map_slice value)
 {
     uint64_t inode = 0;
     uint32_t type = 0;
-    uint8_t name[CODEC_NAME_MAX];
+    uint8_t name[CODEC_NAME_MAX] = {0};
     if (codec_name_read(value, &inode, &type)) {
         same(value, name, codec_name_write(name, inode, type));
     }
     struct engine_container record;
-    uint8_t container[CODEC_CONTAINER_MAX];
+    uint8_t container[CODEC_CONTAINER_MAX] = {0};
     if (codec_container_read(key, value, &record)) {
         same(value, container, codec_container_write(container, &record));
         struct codec_key again;
