@@ -190,7 +190,8 @@ static void tick_checkpoints(struct volume *volume)
     }
 }
 
-/* Once nothing has changed for a while: compaction, until it finds nothing more to do; then gc. */
+/* Once nothing has changed for a while: compaction, until it finds nothing more to do; then gc.
+ * Where something always changes, both now and then all the same. */
 static void tick_tidying(struct volume *volume, int64_t now_ms)
 {
     struct volume_tick_state *tick = &volume->tick;
@@ -202,15 +203,20 @@ static void tick_tidying(struct volume *volume, int64_t now_ms)
         tick->seen_seq = volume->commit.next;
         tick->changed_ms = now_ms;
     }
+    tick->tidied_ms = tick->tidied_ms == 0 ? now_ms : tick->tidied_ms;
     bool is_idle = now_ms - tick->changed_ms >= VOLUME_IDLE_MS;
-    if (is_idle && tick->compact_seq != volume->commit.next) {
+    bool is_late = now_ms - tick->tidied_ms >= VOLUME_BUSY_MS;
+    if ((is_idle || is_late) && tick->compact_seq != volume->commit.next) {
         tick->compact_seq = volume->commit.next;
-        (void)volume_compact_begin(volume, 0);
+        tick->tidied_ms = now_ms;
+        tick->is_gc_owed = true;
+        (void)volume_compact_begin(volume, is_idle ? 0 : VOLUME_BUSY_BYTES);
         return;
     }
     bool is_due = tick->gc_seq != volume->commit.durable &&
                   (tick->gc_ms == 0 || now_ms - tick->gc_ms >= VOLUME_GC_MS);
-    if (is_idle && is_due && volume_gc_begin(volume, false)) {
+    if ((is_idle || tick->is_gc_owed) && is_due && volume_gc_begin(volume, false)) {
+        tick->is_gc_owed = false;
         tick->gc_ms = now_ms;
         tick->gc_seq = volume->commit.durable;
     }

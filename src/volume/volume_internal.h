@@ -38,7 +38,9 @@ enum {
     VOLUME_DAMAGES_MAX = 32,         /* damaged ones that are remembered */
     VOLUME_MERGE_SLICE_MS = 10,
     VOLUME_COMMIT_AGE_MS = 1000,
-    VOLUME_IDLE_MS = 20 * 1000, /* without changes: time to tidy up */
+    VOLUME_IDLE_MS = 20 * 1000,    /* without changes: time to tidy up */
+    VOLUME_BUSY_MS = 120 * 1000,   /* and at least this often where there is never such a while */
+    VOLUME_BUSY_BYTES = 256 << 20, /* read for it then, at most */
     VOLUME_GC_MS = 10 * 60 * 1000,
     VOLUME_PIN_MS = 10 * 60 * 1000,
     VOLUME_PIN_RENEW_MS = 60 * 1000,
@@ -153,6 +155,8 @@ struct volume_merger {
 };
 
 struct volume_tick_state {
+    bool is_gc_owed;   /* compaction was begun: what it leaves is to be collected */
+    int64_t tidied_ms; /* when compaction was last begun, or the volume was opened */
     int64_t now_mono_ms;
     int64_t pending_since_ms;
     int64_t changed_ms;   /* when the newest change was seen */

@@ -470,6 +470,36 @@ static void test_time_alone_commits_checkpoints_moves_and_collects(void **state)
     assert_true(later.store.lists - stats.store.lists <= 20);
 }
 
+static void remove_file(struct volume *volume, const char *name)
+{
+    struct engine_caller caller = {.now_ns = 1};
+    struct engine_remove remove = {.folder = ENGINE_ROOT, .name = name};
+    int posix = 0;
+    assert_int_equal(engine_remove(volume_engine(volume), &caller, &remove, &posix, NULL), ERR_OK);
+}
+
+/* A file is written anew every second: what it leaves behind is collected all the same. */
+static void test_a_volume_that_is_never_idle_is_tidied_too(void **state)
+{
+    struct fixture *fixture = *state;
+    struct volume *volume = fixture->volume;
+    struct volume_stats stats;
+    for (int64_t now_ms = 1000; now_ms < 2000000; now_ms += 500) {
+        if (now_ms % 1000 == 0) {
+            if (now_ms > 1000) {
+                remove_file(volume, "f");
+            }
+            write_file(volume, "f", "the same again", true);
+        }
+        volume_tick(volume, now_ms);
+        volume_run(volume, 0);
+    }
+    volume_stats(volume, &stats);
+    assert_true(stats.commits > 500);
+    assert_true(stats.store.deletes > 0);
+    assert_text(fixture, "f", "the same again");
+}
+
 static void test_small_packs_are_put_together(void **state)
 {
     struct fixture *fixture = *state;
@@ -588,6 +618,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_too_much_unsent_data_is_congestion, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_time_alone_commits_checkpoints_moves_and_collects,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_volume_that_is_never_idle_is_tidied_too, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_small_packs_are_put_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_dry_run_of_gc_counts_and_deletes_nothing, set_up,
                                         tear_down),
