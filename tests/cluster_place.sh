@@ -106,7 +106,7 @@ experiments:
 END
 }
 drover nodes drain b >/dev/null
-printf 'experiments:\n  t: {parameters: {i: 0..1}, command: "until [ -e %s/begin ]; do sleep 0.02; done"}\n' "$PWD" >block.yaml
+printf 'experiments:\n  t: {parameters: {i: 0..1}, command: "until [ -e %s/begin{{i}} ]; do sleep 0.02; done"}\n' "$PWD" >block.yaml
 submit block.yaml
 block=$id
 both_run() { [ "$(drover tasks "$block" --json | grep -c '"state":"running"')" = 2 ]; }
@@ -119,8 +119,9 @@ for name in low middle high; do
     submit $name.yaml
     ids+=("$id")
 done
-touch begin
+touch begin0 # one of the two slots: one after another, so that the order is seen exactly
 for id in "${ids[@]}"; do finished "$id"; done
+touch begin1
 check_equal "the highest priority goes first, though it came last" "high high high high middle middle middle middle low low low low" \
     "$(order order | tr -d 0-9 | paste -sd ' ')"
 for name in high middle low; do
