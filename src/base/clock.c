@@ -55,3 +55,18 @@ void clock_add_duration(struct str *out, int64_t duration_ms)
         str_addf(out, "%" PRId64 "d%02" PRId64 "h", seconds / 86400, seconds % 86400 / 3600);
     }
 }
+
+int64_t clock_ns_of(const struct timespec *time)
+{
+    int64_t most = INT64_MAX / 1000000000 - 1;
+    if (time->tv_sec > most || time->tv_sec < -most) {
+        return time->tv_sec > 0 ? most * 1000000000 : -most * 1000000000;
+    }
+    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
+struct timespec clock_time_of(int64_t ns)
+{
+    int64_t rest = ns % 1000000000;
+    return (struct timespec){ns / 1000000000 - (rest < 0), rest + (rest < 0 ? 1000000000 : 0)};
+}

@@ -5,10 +5,16 @@
 #include "base/str.h"
 
 #include <stdint.h>
+#include <time.h>
 
 int64_t clock_mono_ms(void); /* never goes back; for intervals */
 int64_t clock_mono_us(void);
 int64_t clock_unix_ms(void); /* for people and files; may jump */
+
+/* Nanoseconds since 1970 and back. What 64 bits cannot say (before 1677, after 2262) becomes the
+ * nearest that they can; before 1970 the part of a second is positive, as files have it. */
+int64_t clock_ns_of(const struct timespec *time);
+struct timespec clock_time_of(int64_t ns);
 
 /* RFC 3339 in UTC with milliseconds: 2026-11-15T09:35:56.123Z */
 void clock_add_rfc3339(struct str *out, int64_t unix_ms);

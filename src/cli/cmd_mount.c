@@ -314,6 +314,14 @@ static enum err_code take_volume(struct mount_arguments *arguments, char *text, 
     return ERR_OK;
 }
 
+/* A mount whose process was killed stays in the table of mounts, and answers nothing else. */
+static bool is_dead_mount(const char *folder)
+{
+    char nothing[1]; /* an attribute, since the kernel may know the rest by heart */
+    return getxattr(folder, "user.drover.stats", nothing, 0) < 0 &&
+           (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
 static int run(int argc, char **argv)
 {
     struct mount_arguments arguments = {.ready_fd = -1};
@@ -333,6 +341,13 @@ static int run(int argc, char **argv)
     arguments.folder = realpath(argv[optind + 1], NULL);
     if (!arguments.folder) {
         return cli_error(EXIT_USAGE, "%s: %s", argv[optind + 1], strerror(errno));
+    }
+    if (is_dead_mount(arguments.folder)) {
+        int dead = cli_error(EXIT_USAGE, "%s: a mount that has died is there (drover unmount %s)",
+                             argv[optind + 1], argv[optind + 1]);
+        free(arguments.folder);
+        volume_ref_release(&arguments.over);
+        return dead;
     }
     enum err_code code = take_volume(&arguments, argv[optind], &err);
     if (code == ERR_OK && arguments.ref.path && strcmp(arguments.ref.path, "/") != 0) {
@@ -398,14 +413,6 @@ static int unmount_folder(const char *folder)
         return EPERM;
     }
     return 0;
-}
-
-/* A mount whose process was killed stays in the table of mounts, and answers nothing else. */
-static bool is_dead_mount(const char *folder)
-{
-    char nothing[1]; /* an attribute, since the kernel may know the rest by heart */
-    return getxattr(folder, "user.drover.stats", nothing, 0) < 0 &&
-           (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
 static int run_unmount(int argc, char **argv)

@@ -4,6 +4,7 @@
 #include "base/jread.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -103,18 +104,6 @@ static const struct stats_row rows[] = {
     {"store: retries", "store_retries", false},
 };
 
-static void add_bytes(struct str *out, uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
-    double number = (double)bytes;
-    size_t unit = 0;
-    while (number >= 1000 && unit < 5) {
-        number /= 1000;
-        unit++;
-    }
-    str_addf(out, unit ? "%.1f %s" : "%.0f %s", number, units[unit]);
-}
-
 /* What the requests would cost on S3 Standard in us-east-1: 0.005 USD per 1,000 writes and lists,
  * 0.0004 per 1,000 reads. */
 static double request_cost_usd(const struct jnode *stats)
@@ -140,7 +129,7 @@ int mount_talk_stats(const char *folder, bool as_json)
         uint64_t value = jread_u64(doc.root, rows[i].key, 0);
         str_addf(&out, "%-28s ", rows[i].what);
         if (rows[i].is_bytes) {
-            add_bytes(&out, value);
+            progress_add_bytes(&out, value);
         } else {
             str_add_u64(&out, value);
         }

@@ -1,4 +1,5 @@
 /* Files out of a volume. */
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "data/copy.h"
@@ -53,10 +54,9 @@ static enum err_code write_piece(void *context, uint64_t offset, const void *byt
 
 static void keep_looks(int fd, const struct engine_attr *attr)
 {
-    int64_t rest = attr->mtime_ns % 1000000000; /* before 1970 it is negative */
     struct timespec times[2] = {
         {.tv_nsec = UTIME_OMIT},
-        {attr->mtime_ns / 1000000000 - (rest < 0), rest + (rest < 0 ? 1000000000 : 0)},
+        clock_time_of(attr->mtime_ns),
     };
     if (geteuid() == 0) {
         (void)!fchown(fd, attr->uid, attr->gid);
@@ -69,8 +69,7 @@ static bool is_same(const char *target, const struct engine_attr *attr)
 {
     struct stat stat;
     return lstat(target, &stat) == 0 && S_ISREG(stat.st_mode) &&
-           (uint64_t)stat.st_size == attr->size &&
-           (int64_t)stat.st_mtim.tv_sec * 1000000000 + stat.st_mtim.tv_nsec == attr->mtime_ns;
+           (uint64_t)stat.st_size == attr->size && clock_ns_of(&stat.st_mtim) == attr->mtime_ns;
 }
 
 static enum err_code get_file(struct copy *copy, const char *target, const struct engine_attr *attr,

@@ -12,11 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int64_t ns_of(const struct timespec *time)
-{
-    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
-}
-
 static void note(struct copy *copy, const char *path, const char *why)
 {
     if (copy->note) {
@@ -174,7 +169,7 @@ static enum err_code put_file(struct copy *copy, const struct item *item, uint64
     enum err_code code = tree_lookup(&copy->tree, folder, name, &attr, err);
     bool is_same = code == ERR_OK && S_ISREG(attr.mode) &&
                    attr.size == (uint64_t)item->stat.st_size &&
-                   attr.mtime_ns == ns_of(&item->stat.st_mtim);
+                   attr.mtime_ns == clock_ns_of(&item->stat.st_mtim);
     if (is_same) {
         copy->counts.same++;
         copy->counts.same_bytes += attr.size;
@@ -186,7 +181,7 @@ static enum err_code put_file(struct copy *copy, const struct item *item, uint64
     }
     struct copy_source source = {.read = read_fd,
                                  .context = &fd,
-                                 .mtime_ns = ns_of(&item->stat.st_mtim),
+                                 .mtime_ns = clock_ns_of(&item->stat.st_mtim),
                                  .mode = item->stat.st_mode & 07777,
                                  .uid = item->stat.st_uid,
                                  .gid = item->stat.st_gid};

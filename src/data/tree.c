@@ -174,7 +174,7 @@ enum err_code tree_make_folders(struct tree *tree, const struct engine_caller *c
         uint64_t above = out->inode;
         code = tree_lookup(tree, above, part, out, err);
         if (code == ERR_NOT_FOUND) {
-            struct engine_make make = {.folder = above, .name = part, .mode = S_IFDIR | 0777};
+            struct engine_make make = {.folder = above, .name = part, .mode = S_IFDIR | 0755};
             code = tree_make(tree, caller, &make, out, err);
         } else if (code == ERR_OK && !S_ISDIR(out->mode)) {
             code = err_set(err, ERR_INVALID, "%s: '%s' is not a folder", path, part);

@@ -1,6 +1,7 @@
 /* Attributes of files and of the whole. */
 #include "mount/back.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -82,16 +83,6 @@ static bool try_setattr(struct mount *mount, struct request *request)
     return true;
 }
 
-/* Within what nanoseconds in 64 bits can say: the years 1677 to 2262. */
-static int64_t ns_of(const struct timespec *time)
-{
-    int64_t most = INT64_MAX / 1000000000 - 1;
-    if (time->tv_sec > most || time->tv_sec < -most) {
-        return time->tv_sec > 0 ? most * 1000000000 : -most * 1000000000;
-    }
-    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
-}
-
 static void on_setattr(fuse_req_t req, fuse_ino_t inode, struct stat *stat, int to_set,
                        struct fuse_file_info *fi)
 {
@@ -106,9 +97,9 @@ static void on_setattr(fuse_req_t req, fuse_ino_t inode, struct stat *stat, int 
         .uid = stat->st_uid,
         .gid = stat->st_gid,
         .size = (uint64_t)stat->st_size,
-        .atime_ns = to_set & FUSE_SET_ATTR_ATIME_NOW ? now_ns : ns_of(&stat->st_atim),
-        .mtime_ns = to_set & FUSE_SET_ATTR_MTIME_NOW ? now_ns : ns_of(&stat->st_mtim),
-        .ctime_ns = ns_of(&stat->st_ctim),
+        .atime_ns = to_set & FUSE_SET_ATTR_ATIME_NOW ? now_ns : clock_ns_of(&stat->st_atim),
+        .mtime_ns = to_set & FUSE_SET_ATTR_MTIME_NOW ? now_ns : clock_ns_of(&stat->st_mtim),
+        .ctime_ns = clock_ns_of(&stat->st_ctim),
     };
     static const struct {
         int fuse;

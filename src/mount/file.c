@@ -2,6 +2,7 @@
 #include "mount/back.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -171,13 +172,6 @@ bool file_show(const struct mount *mount, struct engine_attr *attr)
     return true;
 }
 
-/* Times before 1970 have a positive part of a second too. */
-static struct timespec time_of(int64_t ns)
-{
-    int64_t rest = ns % 1000000000;
-    return (struct timespec){ns / 1000000000 - (rest < 0), rest + (rest < 0 ? 1000000000 : 0)};
-}
-
 void stat_of(const struct engine_attr *attr, struct stat *out)
 {
     *out = (struct stat){
@@ -190,9 +184,9 @@ void stat_of(const struct engine_attr *attr, struct stat *out)
         .st_size = (off_t)attr->size,
         .st_blksize = 1 << 17,
         .st_blocks = (blkcnt_t)((attr->stored + 511) / 512),
-        .st_atim = time_of(attr->atime_ns),
-        .st_mtim = time_of(attr->mtime_ns),
-        .st_ctim = time_of(attr->ctime_ns),
+        .st_atim = clock_time_of(attr->atime_ns),
+        .st_mtim = clock_time_of(attr->mtime_ns),
+        .st_ctim = clock_time_of(attr->ctime_ns),
     };
 }
 
