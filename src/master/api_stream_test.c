@@ -59,7 +59,7 @@ static size_t count_of(const char *text, const char *what)
 
 static void assert_has(const char *text, const char *what)
 {
-    if (!strstr(text, what)) {
+    if (!text || !strstr(text, what)) {
         fail_msg("no %s in: %s", what, text ? text : "nothing");
     }
 }
