@@ -56,6 +56,7 @@ void object_close(struct object_store *store)
 void object_call_release(struct object_call *call)
 {
     str_release(&call->body);
+    str_release(&call->room);
     for (size_t i = 0; i < call->page_count; i++) {
         free(call->page[i].key);
     }

@@ -65,6 +65,7 @@ void conformance_fill(struct str *out, uint64_t seed, size_t size);
 /* The tests, by file. *state is a struct conformance. */
 #define CONFORMANCE_TESTS(X)                                                                       \
     X(an_object_comes_back_as_it_was_put)                                                          \
+    X(a_body_comes_into_the_room_it_was_given)                                                     \
     X(a_put_replaces_the_whole_object)                                                             \
     X(what_is_missing_is_not_found)                                                                \
     X(an_empty_object_is_an_object)                                                                \

@@ -76,6 +76,12 @@ bool object_call_reserve(struct object_call *call, uint64_t size)
 {
     CHECK(call->body.size == 0);
     str_release(&call->body);
+    if (call->room.cap > size) {
+        call->body = call->room;
+        call->room = (struct str){0};
+        str_clear(&call->body);
+        return true;
+    }
     char *text = size < SIZE_MAX ? malloc((size_t)size + 1) : NULL;
     if (!text) {
         object_call_fail(call, ERR_AGAIN, "no memory for %" PRIu64 " bytes", size);

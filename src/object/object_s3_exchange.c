@@ -143,7 +143,7 @@ static size_t add_text(struct s3_exchange *exchange, const char *bytes, size_t s
  * more time than all the rest of receiving it. */
 static bool reserve(struct object_call *call, uint64_t size)
 {
-    if (size < (uint64_t)2 * HUGE_PAGE_BYTES || size > SIZE_MAX / 2) {
+    if (call->room.cap > size || size < (uint64_t)2 * HUGE_PAGE_BYTES || size > SIZE_MAX / 2) {
         return object_call_reserve(call, size);
     }
     size_t cap = ((size_t)size / HUGE_PAGE_BYTES + 1) * HUGE_PAGE_BYTES;

@@ -11,12 +11,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum {
-    QUIET_MS = 10000,      /* after a failure to write */
-    LIMIT_BACK_MS = 60000, /* after the disk was full */
-    SAVE_MS = 10000,
-    SAVE_BYTES = 64 << 20,
-};
 static const uint64_t LIMIT_DEFAULT = (uint64_t)10 << 30;
 
 /* -- the list of files ------------------------------------------------------------------------ */
@@ -35,7 +29,7 @@ static void list_add_newest(struct cache_disk *disk, struct cache_file *file)
     disk->newest = file;
 }
 
-static void refresh(struct cache_disk *disk, struct cache_file *file)
+void cache_file_refresh(struct cache_disk *disk, struct cache_file *file)
 {
     if (disk->newest != file) {
         list_remove(disk, file);
@@ -48,6 +42,7 @@ struct cache_file *cache_file_add(struct cache_disk *disk, const struct containe
     struct cache_file *file = mem_alloc(sizeof *file);
     file->container = *container;
     file->fd = -1;
+    file->id = ++disk->file_ids;
     container_map_put(&disk->files, container, file);
     list_add_newest(disk, file);
     disk->bytes += CACHE_FILE_BYTES;
@@ -99,8 +94,7 @@ void cache_file_lacks(struct cache_disk *disk, struct cache_file *file, uint64_t
 
 /* -- files ------------------------------------------------------------------------------------ */
 
-/* Its descriptor, or -1 with errno set. */
-static int open_file(struct cache_disk *disk, struct cache_file *file, bool create)
+int cache_file_open(struct cache_disk *disk, struct cache_file *file, bool create)
 {
     if (file->fd >= 0) {
         return file->fd;
@@ -120,12 +114,6 @@ static int open_file(struct cache_disk *disk, struct cache_file *file, bool crea
     return file->fd;
 }
 
-static bool punch(struct cache_file *file, uint64_t begin, uint64_t end)
-{
-    return file->fd >= 0 && fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                      (off_t)begin, (off_t)(end - begin)) == 0;
-}
-
 static bool read_file(int fd, uint64_t offset, void *out, size_t size)
 {
     uint8_t *at = out;
@@ -140,122 +128,6 @@ static bool read_file(int fd, uint64_t offset, void *out, size_t size)
         at += got;
         offset += (uint64_t)got;
         size -= (size_t)got;
-    }
-    return true;
-}
-
-/* 0, or why not. */
-static int write_file(int fd, uint64_t offset, const void *bytes, size_t size)
-{
-    const uint8_t *at = bytes;
-    while (size > 0) {
-        ssize_t wrote = pwrite(fd, at, size, (off_t)offset);
-        if (wrote < 0 && errno == EINTR) {
-            continue;
-        }
-        if (wrote <= 0) {
-            return wrote < 0 ? errno : EIO;
-        }
-        at += wrote;
-        offset += (uint64_t)wrote;
-        size -= (size_t)wrote;
-    }
-    return 0;
-}
-
-/* -- room ------------------------------------------------------------------------------------- */
-
-/* What of the file lies in [begin, end) goes. */
-static void cut(struct cache_disk *disk, struct cache_file *file, uint64_t begin, uint64_t end)
-{
-    uint64_t before = file->ranges.bytes;
-    uint64_t last = before > 0 ? file->ranges.items[file->ranges.count - 1].end : 0;
-    end = end < last ? end : last;
-    if (begin < end && punch(file, begin, end)) {
-        cache_file_lacks(disk, file, begin, end);
-        disk->evicted += before - file->ranges.bytes;
-    }
-}
-
-/* Cuts everything further than a quarter of the limit from [begin, end); all of it if that is not
- * enough. */
-static void cut_far(struct cache_disk *disk, struct cache_file *file, uint64_t begin, uint64_t end)
-{
-    uint64_t near = disk->limit / 4;
-    uint64_t keep_begin = begin > near ? begin - near : 0;
-    uint64_t keep_end = end + near;
-    for (int pass = 0; pass < 2 && disk->bytes + (end - begin) > disk->limit; pass++) {
-        cut(disk, file, 0, keep_begin);
-        cut(disk, file, keep_end, UINT64_MAX);
-        keep_begin = begin;
-        keep_end = begin;
-    }
-}
-
-static struct cache_file *pick_victim(struct cache_disk *disk, const struct cache_file *keep)
-{
-    struct cache_file *file = disk->oldest;
-    while (file && (file == keep || container_equal(&file->container, &disk->reading))) {
-        file = file->newer;
-    }
-    return file;
-}
-
-static bool make_room(struct cache_disk *disk, struct cache_file *file, uint64_t offset,
-                      size_t size)
-{
-    while (disk->bytes + size > disk->limit || disk->files.count > CACHE_FILES_MAX) {
-        struct cache_file *victim = pick_victim(disk, file);
-        if (!victim) {
-            if (open_file(disk, file, true) >= 0) {
-                cut_far(disk, file, offset, offset + size);
-            }
-            break;
-        }
-        cache_file_remove(disk, victim);
-    }
-    return disk->bytes + size <= disk->limit;
-}
-
-/* -- trouble ---------------------------------------------------------------------------------- */
-
-static void shrink(struct cache_disk *disk, int64_t now_ms)
-{
-    disk->limit = disk->bytes - disk->bytes / 8;
-    disk->limit_back_ms = now_ms + LIMIT_BACK_MS;
-    for (struct cache_file *victim = pick_victim(disk, NULL); victim && disk->bytes > disk->limit;
-         victim = pick_victim(disk, NULL)) {
-        cache_file_remove(disk, victim);
-    }
-}
-
-static void note_trouble(struct cache_disk *disk, int why)
-{
-    int64_t now_ms = clock_mono_ms();
-    if (why == ENOENT) { /* the folder was removed: what is in it cannot be named any more */
-        cache_folder_detach(disk);
-        if (cache_folder_attach(disk, NULL) == ERR_OK) {
-            return;
-        }
-    }
-    if (why == ENOSPC || why == EDQUOT) {
-        shrink(disk, now_ms);
-    }
-    disk->quiet_until_ms = now_ms + QUIET_MS;
-}
-
-static bool may_write(struct cache_disk *disk)
-{
-    int64_t now_ms = clock_mono_ms();
-    if (now_ms < disk->quiet_until_ms) {
-        return false;
-    }
-    if (disk->limit < disk->limit_wanted && now_ms >= disk->limit_back_ms) {
-        disk->limit = disk->limit_wanted;
-    }
-    if (disk->folder_fd < 0 && cache_folder_attach(disk, NULL) != ERR_OK) {
-        disk->quiet_until_ms = now_ms + QUIET_MS;
-        return false;
     }
     return true;
 }
@@ -297,6 +169,8 @@ enum err_code cache_disk_open(const char *folder, uint64_t limit, struct cache_d
 void cache_disk_close(struct cache_disk *disk)
 {
     if (disk) {
+        cache_disk_settle(disk, true);
+        cache_writer_destroy(disk->writer);
         cache_folder_save(disk);
         cache_folder_detach(disk);
         container_map_release(&disk->files);
@@ -310,7 +184,7 @@ void cache_disk_use(struct cache_disk *disk, const struct container *container)
     disk->reading = *container;
     struct cache_file *file = container_map_get(&disk->files, container);
     if (file) {
-        refresh(disk, file);
+        cache_file_refresh(disk, file);
     }
 }
 
@@ -335,46 +209,13 @@ bool cache_disk_read(struct cache_disk *disk, const struct container *container,
     if (!file || ranges_covered_to(&file->ranges, offset) < offset + size) {
         return false;
     }
-    refresh(disk, file);
-    int fd = open_file(disk, file, false);
+    cache_file_refresh(disk, file);
+    int fd = cache_file_open(disk, file, false);
     if (fd >= 0 && read_file(fd, offset, out, size)) {
         return true;
     }
     cache_file_remove(disk, file);
     return false;
-}
-
-void cache_disk_write(struct cache_disk *disk, const struct container *container, uint64_t offset,
-                      const void *bytes, size_t size)
-{
-    if (size == 0 || !may_write(disk) || size + CACHE_FILE_BYTES > disk->limit) {
-        return;
-    }
-    struct cache_file *file = container_map_get(&disk->files, container);
-    file = file ? file : cache_file_add(disk, container);
-    refresh(disk, file);
-    bool room = make_room(disk, file, offset, size);
-    int fd = room ? open_file(disk, file, true) : -1;
-    int why = room && fd < 0 ? errno : 0;
-    if (fd >= 0) {
-        why = write_file(fd, offset, bytes, size);
-    }
-    if (fd >= 0 && why == 0) {
-        cache_file_has(disk, file, offset, offset + size);
-        disk->written_since_save += size;
-    } else if (fd >= 0) { /* part of it may have been written over what was there */
-        cache_file_lacks(disk, file, offset, offset + size);
-        punch(file, offset, offset + size);
-    }
-    if (file->ranges.count == 0) {
-        cache_file_remove(disk, file);
-    }
-    if (why != 0) {
-        note_trouble(disk, why);
-    }
-    if (disk->written_since_save >= SAVE_BYTES && clock_mono_ms() - disk->saved_ms >= SAVE_MS) {
-        cache_folder_save(disk);
-    }
 }
 
 void cache_disk_drop(struct cache_disk *disk, const struct container *container, uint64_t offset,

@@ -17,6 +17,7 @@
 #define VOLUME_CACHE_DISK_H
 
 #include "base/err.h"
+#include "volume/cache_body.h"
 #include "volume/container.h"
 
 #include <stdbool.h>
@@ -44,6 +45,11 @@ MUST_USE bool cache_disk_read(struct cache_disk *disk, const struct container *c
                               uint64_t offset, void *out, size_t size);
 void cache_disk_write(struct cache_disk *disk, const struct container *container, uint64_t offset,
                       const void *bytes, size_t size);
+/* The same, but a large one is written by a thread: it is there only once settle has seen that, and
+ * its body is held until then. */
+void cache_disk_keep(struct cache_disk *disk, const struct container *container, uint64_t offset,
+                     struct cache_body *body);
+void cache_disk_settle(struct cache_disk *disk, bool wait); /* wait: for all of them */
 void cache_disk_drop(struct cache_disk *disk, const struct container *container, uint64_t offset,
                      size_t size);
 

@@ -3,13 +3,15 @@
 #define VOLUME_CACHE_DISK_INTERNAL_H
 
 #include "volume/cache_disk.h"
+#include "volume/cache_writer.h"
 #include "volume/container_map.h"
 #include "volume/ranges.h"
 
 struct cache_file {
     struct container container;
     struct ranges ranges;
-    int fd; /* -1: not open now */
+    int fd;      /* -1: not open now */
+    uint64_t id; /* of this one alone; another once some of it was cut */
     struct cache_file *newer, *older;
 };
 
@@ -26,10 +28,12 @@ struct cache_disk {
     uint64_t bytes, evicted;
     struct container_map files;
     struct cache_file *newest, *oldest;
+    uint64_t file_ids;
     size_t fd_count;
-    struct container reading; /* kind 0: none */
-    int64_t quiet_until_ms;   /* nothing is written before */
-    int64_t limit_back_ms;    /* when the limit becomes the wanted one again */
+    struct cache_writer *writer; /* NULL: nothing was written later yet */
+    struct container reading;    /* kind 0: none */
+    int64_t quiet_until_ms;      /* nothing is written before */
+    int64_t limit_back_ms;       /* when the limit becomes the wanted one again */
     int64_t saved_ms;
     uint64_t written_since_save;
 };
@@ -37,8 +41,11 @@ struct cache_disk {
 void cache_file_name(const struct container *container, char out[CONTAINER_NAME_MAX]);
 /* An empty one, the newest. */
 struct cache_file *cache_file_add(struct cache_disk *disk, const struct container *container);
-void cache_file_forget(struct cache_disk *disk, struct cache_file *file); /* the file stays */
-void cache_file_remove(struct cache_disk *disk, struct cache_file *file); /* counted as evicted */
+void cache_file_forget(struct cache_disk *disk, struct cache_file *file);  /* the file stays */
+void cache_file_remove(struct cache_disk *disk, struct cache_file *file);  /* counted as evicted */
+void cache_file_refresh(struct cache_disk *disk, struct cache_file *file); /* now the newest */
+/* Its descriptor, or -1 with errno set. */
+int cache_file_open(struct cache_disk *disk, struct cache_file *file, bool create);
 /* Changes of ranges go through these, so that disk->bytes stays right. */
 void cache_file_has(struct cache_disk *disk, struct cache_file *file, uint64_t begin, uint64_t end);
 void cache_file_lacks(struct cache_disk *disk, struct cache_file *file, uint64_t begin,

@@ -21,7 +21,7 @@ struct mark {
 struct segment {
     struct container container;
     uint64_t offset;
-    struct str body;
+    struct cache_body *body;
     bool awaited;
     uint64_t number;          /* as which it came */
     struct mark marks[MARKS]; /* plain extents within it that have been checked */
@@ -76,7 +76,7 @@ struct cache_memory *cache_memory_create(size_t limit)
 
 static uint64_t end_of(const struct segment *segment)
 {
-    return segment->offset + segment->body.size;
+    return segment->offset + segment->body->bytes.size;
 }
 
 /* The first segment that ends behind `at`. */
@@ -117,8 +117,8 @@ static void drop_segment(struct cache_memory *memory, struct segment *segment)
         free(list);
     }
     LIST_REMOVE(memory->segment_newest, memory->segment_oldest, segment);
-    memory->segment_bytes -= segment->body.size;
-    str_release(&segment->body);
+    memory->segment_bytes -= segment->body->bytes.size;
+    cache_body_drop(segment->body);
     free(segment);
 }
 
@@ -133,20 +133,19 @@ static void drop_segments(struct cache_memory *memory, const struct container *c
 }
 
 void cache_memory_add(struct cache_memory *memory, const struct container *container,
-                      uint64_t offset, struct str *body, bool awaited)
+                      uint64_t offset, struct cache_body *body, bool awaited)
 {
-    if (body->size == 0) {
-        str_release(body);
+    if (body->bytes.size == 0) {
         return;
     }
-    drop_segments(memory, container, offset, offset + body->size);
+    cache_body_hold(body);
+    drop_segments(memory, container, offset, offset + body->bytes.size);
     struct segment *segment = mem_alloc(sizeof *segment);
     segment->container = *container;
     segment->offset = offset;
-    segment->body = *body;
+    segment->body = body;
     segment->awaited = awaited;
     segment->number = memory->segments_added++;
-    *body = (struct str){0};
     struct segments *list = container_map_get(&memory->containers, container);
     if (!list) {
         list = mem_alloc(sizeof *list);
@@ -158,7 +157,7 @@ void cache_memory_add(struct cache_memory *memory, const struct container *conta
             (list->count - 1 - index) * sizeof list->items[0]);
     list->items[index] = segment;
     LIST_ADD(memory->segment_newest, memory->segment_oldest, segment);
-    memory->segment_bytes += segment->body.size;
+    memory->segment_bytes += body->bytes.size;
 }
 
 static void use_segment(struct cache_memory *memory, struct segment *segment)
@@ -179,7 +178,7 @@ const uint8_t *cache_memory_at(struct cache_memory *memory, const struct contain
     }
     use_segment(memory, segment);
     *size = (size_t)(end_of(segment) - at);
-    return (const uint8_t *)segment->body.text + (at - segment->offset);
+    return (const uint8_t *)segment->body->bytes.text + (at - segment->offset);
 }
 
 uint64_t cache_memory_covered_to(const struct cache_memory *memory,
@@ -265,7 +264,7 @@ static const void *find_marked(struct cache_memory *memory, const struct extent 
         if (mark->size == extent->stored_size && mark->offset == extent->offset &&
             mark->checksum == extent->checksum) {
             use_segment(memory, segment);
-            return segment->body.text + (extent->offset - segment->offset);
+            return segment->body->bytes.text + (extent->offset - segment->offset);
         }
     }
     return NULL;
@@ -311,9 +310,10 @@ void cache_memory_drop(struct cache_memory *memory, const struct container *cont
     }
 }
 
-static bool is_awaited(const struct cache_memory *memory, const struct segment *segment)
+static bool is_needed(const struct cache_memory *memory, const struct segment *segment)
 {
-    return segment->awaited && memory->segments_added - segment->number <= AWAITED_MAX;
+    bool awaited = segment->awaited && memory->segments_added - segment->number <= AWAITED_MAX;
+    return awaited || segment->body->holders > 1;
 }
 
 void cache_memory_trim(struct cache_memory *memory, size_t other_bytes)
@@ -327,7 +327,7 @@ void cache_memory_trim(struct cache_memory *memory, size_t other_bytes)
     while (segment && segment != memory->segment_newest &&
            memory->segment_bytes + fixed > memory->limit) {
         struct segment *newer = segment->newer;
-        if (!is_awaited(memory, segment) || memory->segment_bytes + fixed > 2 * memory->limit) {
+        if (!is_needed(memory, segment) || memory->segment_bytes + fixed > 2 * memory->limit) {
             drop_segment(memory, segment);
         }
         segment = newer;

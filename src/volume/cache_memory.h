@@ -2,14 +2,15 @@
  *
  * Two kinds of things: segments, the bytes of a container as they were fetched (those of one
  * container never overlap), and decoded extents that have been checked. The least lately used go
- * first; a segment that somebody waits for stays until it has been looked at, or twice the limit is
- * reached. Pointers given out are valid until the next call that changes the cache. It owns all of
- * it. Pure code; one thread owns a cache.
+ * first; a segment that somebody waits for stays until it has been looked at, and one that somebody
+ * else holds too until that has ended, or twice the limit is reached. Pointers given out are valid
+ * until the next call that changes the cache. It owns all of it. Pure code; one thread owns a
+ * cache.
  */
 #ifndef VOLUME_CACHE_MEMORY_H
 #define VOLUME_CACHE_MEMORY_H
 
-#include "base/str.h"
+#include "volume/cache_body.h"
 #include "volume/container.h"
 
 #include <stdbool.h>
@@ -21,10 +22,9 @@ struct cache_memory;
 struct cache_memory *cache_memory_create(size_t limit);
 void cache_memory_destroy(struct cache_memory *memory);
 
-/* Takes the body's memory (the str is empty afterwards), as the bytes from offset on. What was
- * there of these bytes is replaced. */
+/* Holds the body, as the bytes from offset on. What was there of these bytes is replaced. */
 void cache_memory_add(struct cache_memory *memory, const struct container *container,
-                      uint64_t offset, struct str *body, bool awaited);
+                      uint64_t offset, struct cache_body *body, bool awaited);
 /* The bytes from `at` on, *size of them in one piece; NULL: that one is not here. Counts as use. */
 const uint8_t *cache_memory_at(struct cache_memory *memory, const struct container *container,
                                uint64_t at, size_t *size);

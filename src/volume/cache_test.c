@@ -375,6 +375,30 @@ static void test_damage_of_every_byte_of_an_index_is_seen(void **state)
 
 enum { POSITIONS = 300 };
 
+static struct cache_bodies *home;
+
+static int make_home(void **state)
+{
+    (void)state;
+    home = cache_bodies_create();
+    return 0;
+}
+
+static int leave_home(void **state)
+{
+    (void)state;
+    cache_bodies_destroy(home); /* which looks whether every body is gone */
+    return 0;
+}
+
+static void remember(struct cache_memory *memory, const struct container *container,
+                     uint64_t offset, struct str *bytes)
+{
+    struct cache_body *body = cache_body_create(home, bytes);
+    cache_memory_add(memory, container, offset, body, false);
+    cache_body_drop(body);
+}
+
 /* The plainest model of segments: for each position the number of the segment that holds it, or 0.
  * What overlaps [offset, offset + size) goes whole. */
 static void model_drop(int *model, uint64_t offset, size_t size)
@@ -426,7 +450,7 @@ static void test_the_memory_cache_is_what_was_added_and_not_dropped(void **state
             AUTO_FREE uint8_t *bytes = bytes_of(index, offset, size);
             struct str body = {0};
             str_add_bytes(&body, bytes, size);
-            cache_memory_add(memory, &container, offset, &body, false);
+            remember(memory, &container, offset, &body);
             for (size_t k = 0; k < size; k++) {
                 model[index][offset + k] = step;
             }
@@ -447,7 +471,9 @@ static void test_the_memory_cache_keeps_to_its_limit_and_what_is_awaited(void **
     for (uint64_t i = 0; i < 100; i++) {
         struct str body = {0};
         str_add_repeat(&body, "x", 10000);
-        cache_memory_add(memory, &container, i * 20000, &body, i == 0);
+        struct cache_body *held = cache_body_create(home, &body);
+        cache_memory_add(memory, &container, i * 20000, held, i == 0);
+        cache_body_drop(held);
         cache_memory_trim(memory, 20000);
         assert_true(cache_memory_bytes(memory) <= 80000);
         assert_int_equal(cache_memory_covered_to(memory, &container, 0), 10000);
@@ -456,7 +482,7 @@ static void test_the_memory_cache_keeps_to_its_limit_and_what_is_awaited(void **
     for (uint64_t i = 100; i < 110; i++) {
         struct str body = {0};
         str_add_repeat(&body, "x", 10000);
-        cache_memory_add(memory, &container, i * 20000, &body, false);
+        remember(memory, &container, i * 20000, &body);
         cache_memory_trim(memory, 20000);
     }
     assert_null(cache_memory_at(memory, &container, 0, &size));
@@ -471,7 +497,7 @@ static void test_checked_extents_are_known_until_they_are_dropped(void **state)
         .container = nth(1), .offset = 500, .stored_size = 1000, .whole = 1000, .checksum = 7};
     struct str body = {0};
     str_add_repeat(&body, "x", 5000);
-    cache_memory_add(memory, &extent.container, 0, &body, false);
+    remember(memory, &extent.container, 0, &body);
     assert_null(cache_memory_extent(memory, &extent));
     cache_memory_mark(memory, &extent);
     const char *bytes = cache_memory_extent(memory, &extent);
@@ -516,9 +542,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_folder_that_vanishes_is_made_again, make_folder,
                                         remove_folder),
         cmocka_unit_test(test_damage_of_every_byte_of_an_index_is_seen),
-        cmocka_unit_test(test_the_memory_cache_is_what_was_added_and_not_dropped),
-        cmocka_unit_test(test_the_memory_cache_keeps_to_its_limit_and_what_is_awaited),
-        cmocka_unit_test(test_checked_extents_are_known_until_they_are_dropped),
+        cmocka_unit_test_setup_teardown(test_the_memory_cache_is_what_was_added_and_not_dropped,
+                                        make_home, leave_home),
+        cmocka_unit_test_setup_teardown(
+            test_the_memory_cache_keeps_to_its_limit_and_what_is_awaited, make_home, leave_home),
+        cmocka_unit_test_setup_teardown(test_checked_extents_are_known_until_they_are_dropped,
+                                        make_home, leave_home),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,7 @@ enum err_code reader_create(struct object_store *store, const struct reader_opti
     reader->store = store;
     reader->disk = disk;
     reader->memory = cache_memory_create(memory_bytes);
+    reader->bodies = cache_bodies_create();
     reader->fetching_max = memory_bytes / 2;
     uint64_t capacity = disk ? cache_disk_limit(disk) : memory_bytes / 2;
     reader->ahead = ahead_create(capacity, memory_bytes / 2);
@@ -49,6 +50,7 @@ void reader_destroy(struct reader *reader)
     }
     cache_disk_close(reader->disk);
     cache_memory_destroy(reader->memory);
+    cache_bodies_destroy(reader->bodies);
     ahead_destroy(reader->ahead);
     str_release(&reader->scratch);
     free(reader);

@@ -138,12 +138,12 @@ static void keep_fetched(struct reader *reader, struct fetch *fetch)
                  fetch->key, call->object_size);
         note_failure(reader, fetch, fetch->begin + got, ERR_CORRUPT, text);
     }
+    struct cache_body *body = cache_body_create(reader->bodies, &call->body);
+    cache_memory_add(reader->memory, &fetch->container, fetch->begin, body, fetch->needed_to > 0);
     if (reader->disk) {
-        cache_disk_write(reader->disk, &fetch->container, fetch->begin, call->body.text,
-                         call->body.size);
+        cache_disk_keep(reader->disk, &fetch->container, fetch->begin, body);
     }
-    cache_memory_add(reader->memory, &fetch->container, fetch->begin, &call->body,
-                     fetch->needed_to > 0);
+    cache_body_drop(body);
     cache_memory_trim(reader->memory, (size_t)reader->fetching_bytes);
 }
 
@@ -164,6 +164,7 @@ static void fetch_done(struct object_call *call)
         } else {
             fail_fetch(reader, fetch);
         }
+        cache_bodies_return(reader->bodies, &call->room);
         if (call->code != ERR_CANCELLED) {
             reader_fetch_ahead(reader);
         }
@@ -174,24 +175,27 @@ static void fetch_done(struct object_call *call)
 
 /* -- the beginning of one --------------------------------------------------------------------- */
 
+/* Whole pages of the cache's file, which is how it is written best. */
 static void start_fetch(struct reader *reader, const struct place *place, uint64_t needed_to)
 {
     struct fetch *fetch = mem_alloc(sizeof *fetch);
     fetch->reader = reader;
     fetch->container = place->container;
-    fetch->begin = place->begin;
-    fetch->end = place->end;
+    fetch->begin = place->begin / CACHE_PAGE_BYTES * CACHE_PAGE_BYTES;
+    fetch->end = (place->end + CACHE_PAGE_BYTES - 1) / CACHE_PAGE_BYTES * CACHE_PAGE_BYTES;
+    size_t size = (size_t)(fetch->end - fetch->begin);
     fetch->needed_to = needed_to;
     container_name(&place->container, fetch->key);
     fetch->call = (struct object_call){.verb = OBJECT_GET,
                                        .key = fetch->key,
-                                       .offset = place->begin,
-                                       .size = place->end - place->begin,
+                                       .offset = fetch->begin,
+                                       .size = size,
+                                       .room = cache_bodies_room(reader->bodies, size),
                                        .done = fetch_done,
                                        .context = fetch};
     fetch->next = reader->fetches;
     reader->fetches = fetch;
-    reader->fetching_bytes += place->end - place->begin;
+    reader->fetching_bytes += size;
     reader->stats.fetches++;
     object_start(reader->store, &fetch->call);
 }

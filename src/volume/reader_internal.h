@@ -38,6 +38,7 @@ struct reader {
     struct object_store *store;
     struct cache_disk *disk; /* NULL: memory only */
     struct cache_memory *memory;
+    struct cache_bodies *bodies;
     struct ahead *ahead;
     struct fetch *fetches; /* in flight */
     uint64_t fetching_bytes;

@@ -1,0 +1,43 @@
+/* cache_writer.h - a thread that writes bodies to files of the disk cache.
+ *
+ * What fills whole pages goes past the system's page cache: copying it there costs more time than
+ * fetching it, and the kernel keeps what is read of the mount anyway. A job belongs to the thread
+ * from start to take; its bytes are only read. Jobs are done one after another, in order.
+ */
+#ifndef VOLUME_CACHE_WRITER_H
+#define VOLUME_CACHE_WRITER_H
+
+#include "volume/cache_body.h"
+#include "volume/container.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cache_job {
+    int fd; /* for writing; closed by the thread */
+    uint64_t offset;
+    struct cache_body *body;
+    int failed; /* the answer: an errno, or 0 */
+    /* The owner's own. */
+    struct container container;
+    uint64_t file;
+};
+
+enum { CACHE_JOBS_MAX = 32 }; /* under way at once */
+
+struct cache_writer;
+
+struct cache_writer *cache_writer_create(void);         /* NULL: there can be no thread */
+void cache_writer_destroy(struct cache_writer *writer); /* nothing is under way; NULL: nothing */
+
+void cache_writer_start(struct cache_writer *writer, struct cache_job *job);
+/* A job that has ended; NULL: none has yet (wait: none is under way). */
+struct cache_job *cache_writer_take(struct cache_writer *writer, bool wait);
+size_t cache_writer_jobs(const struct cache_writer *writer);  /* under way */
+size_t cache_writer_bytes(const struct cache_writer *writer); /* of these */
+
+/* 0, or why not (errno): all of it at this place of the file. */
+int cache_write_at(int fd, uint64_t offset, const void *bytes, size_t size);
+
+#endif
