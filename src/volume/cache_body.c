@@ -7,7 +7,7 @@
 
 enum {
     HUGE_PAGE_BYTES = 2 << 20,
-    USUAL_BYTES = 4 << 20,                      /* of a fetch of several */
+    USUAL_BYTES = 6 << 20,                      /* of a fetch of several */
     USUAL_CAP = USUAL_BYTES + CACHE_PAGE_BYTES, /* the last page is for the NUL */
     USUAL_FROM = 1 << 20,                       /* less is not worth so much memory */
     SPARE_MAX = 4,

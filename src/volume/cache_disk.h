@@ -46,9 +46,10 @@ MUST_USE bool cache_disk_read(struct cache_disk *disk, const struct container *c
 void cache_disk_write(struct cache_disk *disk, const struct container *container, uint64_t offset,
                       const void *bytes, size_t size);
 /* The same, but a large one is written by a thread: it is there only once settle has seen that, and
- * its body is held until then. */
+ * its body is held until then. passing: it will not be read back soon, so the system's page cache
+ * need not have it. */
 void cache_disk_keep(struct cache_disk *disk, const struct container *container, uint64_t offset,
-                     struct cache_body *body);
+                     struct cache_body *body, bool passing);
 void cache_disk_settle(struct cache_disk *disk, bool wait); /* wait: for all of them */
 void cache_disk_drop(struct cache_disk *disk, const struct container *container, uint64_t offset,
                      size_t size);

@@ -190,7 +190,7 @@ static bool can_wait(struct cache_disk *disk, size_t size)
 }
 
 void cache_disk_keep(struct cache_disk *disk, const struct container *container, uint64_t offset,
-                     struct cache_body *body)
+                     struct cache_body *body, bool passing)
 {
     size_t size = body->bytes.size;
     cache_disk_settle(disk, false);
@@ -211,8 +211,12 @@ void cache_disk_keep(struct cache_disk *disk, const struct container *container,
         return;
     }
     struct cache_job *job = mem_alloc(sizeof *job);
-    *job = (struct cache_job){
-        .fd = fd, .offset = offset, .body = body, .container = *container, .file = file->id};
+    *job = (struct cache_job){.fd = fd,
+                              .offset = offset,
+                              .body = body,
+                              .direct = passing,
+                              .container = *container,
+                              .file = file->id};
     cache_body_hold(body);
     cache_writer_start(disk->writer, job);
 }

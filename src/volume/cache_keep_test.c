@@ -87,7 +87,7 @@ static void keep(struct cache_disk *disk, size_t index, uint64_t offset, size_t 
 {
     struct container container = nth(index);
     struct cache_body *body = body_of(index, offset, size);
-    cache_disk_keep(disk, &container, offset, body);
+    cache_disk_keep(disk, &container, offset, body, size % 2 == 0 || size > MIB);
     cache_body_drop(body);
 }
 

@@ -40,7 +40,7 @@ static size_t write_direct(const struct cache_job *job)
 {
     const struct str *bytes = &job->body->bytes;
     size_t size = bytes->size / CACHE_PAGE_BYTES * CACHE_PAGE_BYTES;
-    if (size == 0 || job->offset % CACHE_PAGE_BYTES != 0 ||
+    if (!job->direct || size == 0 || job->offset % CACHE_PAGE_BYTES != 0 ||
         (uintptr_t)bytes->text % CACHE_PAGE_BYTES != 0 || fcntl(job->fd, F_SETFL, O_DIRECT) != 0) {
         return 0;
     }

@@ -1,8 +1,8 @@
 /* cache_writer.h - a thread that writes bodies to files of the disk cache.
  *
- * What fills whole pages goes past the system's page cache: copying it there costs more time than
- * fetching it, and the kernel keeps what is read of the mount anyway. A job belongs to the thread
- * from start to take; its bytes are only read. Jobs are done one after another, in order.
+ * Copying into the system's page cache costs more time than fetching; what will not be read back
+ * soon can go past it. A job belongs to the thread from start to take; its bytes are only read.
+ * Jobs are done one after another, in order.
  */
 #ifndef VOLUME_CACHE_WRITER_H
 #define VOLUME_CACHE_WRITER_H
@@ -18,7 +18,8 @@ struct cache_job {
     int fd; /* for writing; closed by the thread */
     uint64_t offset;
     struct cache_body *body;
-    int failed; /* the answer: an errno, or 0 */
+    bool direct; /* past the system's page cache, as far as it fills whole pages */
+    int failed;  /* the answer: an errno, or 0 */
     /* The owner's own. */
     struct container container;
     uint64_t file;

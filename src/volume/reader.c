@@ -142,7 +142,8 @@ static enum err_code handle_damage(struct reader *reader, const struct place *pl
         return err_set(err, ERR_CORRUPT, "%s", why->text);
     }
     reader->suspects[reader->suspect_next++ % READER_SUSPECTS_MAX] = *place;
-    reader_fetch_needed(reader, place, (struct range){place->begin, place->end});
+    struct ahead_want want = {place->container, {place->begin, place->end}, false};
+    reader_fetch_needed(reader, place, &want);
     return ERR_AGAIN;
 }
 
@@ -186,11 +187,11 @@ static enum err_code miss(struct reader *reader, const struct ahead_access *acce
     }
     bool on_way = reader_there_to(reader, &place.container, place.begin, true) >= place.end;
     bool busy = reader->fetching_bytes >= reader->fetching_max;
-    struct range range = {place.begin, place.end};
+    struct ahead_want want = {place.container, {place.begin, place.end}, false};
     if (!on_way && !busy) {
-        range = ahead_miss(reader->ahead, access);
+        want = ahead_miss(reader->ahead, access);
     }
-    reader_fetch_needed(reader, &place, range);
+    reader_fetch_needed(reader, &place, &want);
     return ERR_AGAIN;
 }
 

@@ -383,12 +383,13 @@ static struct range miss_scattered(struct ahead *ahead, struct known *known,
     return around(access, MIB << min_u64(known->misses - 1, 2));
 }
 
-struct range ahead_miss(struct ahead *ahead, const struct ahead_access *access)
+struct ahead_want ahead_miss(struct ahead *ahead, const struct ahead_access *access)
 {
     struct known *known = get_known(ahead, &access->container);
     struct stream *stream = find_stream(ahead, access);
     struct range range = {access->begin, access->end};
-    if (stream && is_sequential(stream)) {
+    bool passing = stream && is_sequential(stream);
+    if (passing) {
         range.end = max_u64(range.end, access->begin + piece_of(ahead, stream));
     } else {
         range = miss_scattered(ahead, known, access);
@@ -401,7 +402,7 @@ struct range ahead_miss(struct ahead *ahead, const struct ahead_access *access)
         stream->cursor_offset = range.end;
         pull_cursor(stream);
     }
-    return range;
+    return (struct ahead_want){access->container, range, passing};
 }
 
 /* -- reading ahead ---------------------------------------------------------------------------- */
@@ -448,6 +449,7 @@ static bool next_of_stream(struct ahead *ahead, struct stream *stream, struct ah
         }
         if (size == 0 || stream->cursor_offset < size) {
             want->container = stream->cursor;
+            want->passing = true;
             want->range = piece_at(stream->cursor_offset, piece, size);
             stream->cursor_offset = want->range.end;
             stream->ahead_pos += want->range.end - want->range.begin;
@@ -468,6 +470,7 @@ static bool next_of_sweeps(struct ahead *ahead, struct ahead_want *want)
         uint64_t size = size_of(ahead, &sweep->container);
         if (sweep->offset < size && fits(ahead)) {
             want->container = sweep->container;
+            want->passing = false;
             want->range = piece_at(sweep->offset, PIECE_MAX, size);
             sweep->offset = want->range.end;
             return true;

@@ -35,6 +35,7 @@ struct ahead_access {
 struct ahead_want {
     struct container container;
     struct range range;
+    bool passing; /* sequential: most likely read once, soon, from memory */
 };
 
 /* capacity: what the cache holds at most; memory_bytes: of fetches on their way and not yet read.
@@ -46,7 +47,7 @@ void ahead_destroy(struct ahead *ahead);
 void ahead_note(struct ahead *ahead, const struct ahead_access *access);
 /* It (noted before) is neither there nor on its way: fetch what is missing of this range around it,
  * which holds it. */
-struct range ahead_miss(struct ahead *ahead, const struct ahead_access *access);
+struct ahead_want ahead_miss(struct ahead *ahead, const struct ahead_access *access);
 /* The next range worth reading ahead; false: none now. Each is given once. */
 bool ahead_next(struct ahead *ahead, struct ahead_want *want);
 /* What a fetch has shown: the container's size; 0: there is no such container. */

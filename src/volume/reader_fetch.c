@@ -141,7 +141,7 @@ static void keep_fetched(struct reader *reader, struct fetch *fetch)
     struct cache_body *body = cache_body_create(reader->bodies, &call->body);
     cache_memory_add(reader->memory, &fetch->container, fetch->begin, body, fetch->needed_to > 0);
     if (reader->disk) {
-        cache_disk_keep(reader->disk, &fetch->container, fetch->begin, body);
+        cache_disk_keep(reader->disk, &fetch->container, fetch->begin, body, fetch->passing);
     }
     cache_body_drop(body);
     cache_memory_trim(reader->memory, (size_t)reader->fetching_bytes);
@@ -176,7 +176,8 @@ static void fetch_done(struct object_call *call)
 /* -- the beginning of one --------------------------------------------------------------------- */
 
 /* Whole pages of the cache's file, which is how it is written best. */
-static void start_fetch(struct reader *reader, const struct place *place, uint64_t needed_to)
+static void start_fetch(struct reader *reader, const struct place *place, uint64_t needed_to,
+                        bool passing)
 {
     struct fetch *fetch = mem_alloc(sizeof *fetch);
     fetch->reader = reader;
@@ -185,6 +186,7 @@ static void start_fetch(struct reader *reader, const struct place *place, uint64
     fetch->end = (place->end + CACHE_PAGE_BYTES - 1) / CACHE_PAGE_BYTES * CACHE_PAGE_BYTES;
     size_t size = (size_t)(fetch->end - fetch->begin);
     fetch->needed_to = needed_to;
+    fetch->passing = passing;
     container_name(&place->container, fetch->key);
     fetch->call = (struct object_call){.verb = OBJECT_GET,
                                        .key = fetch->key,
@@ -221,7 +223,8 @@ static void widen(const struct reader *reader, struct place *gap, struct range r
     gap->end = end > gap->end ? end : gap->end;
 }
 
-void reader_fetch_needed(struct reader *reader, const struct place *place, struct range range)
+void reader_fetch_needed(struct reader *reader, const struct place *place,
+                         const struct ahead_want *want)
 {
     for (struct fetch *fetch = reader->fetches; fetch; fetch = fetch->next) {
         if (fetch->begin < place->end && place->begin < fetch->end &&
@@ -237,8 +240,8 @@ void reader_fetch_needed(struct reader *reader, const struct place *place, struc
             break;
         }
         uint64_t next = gap.end;
-        widen(reader, &gap, range);
-        start_fetch(reader, &gap, place->end);
+        widen(reader, &gap, want->range);
+        start_fetch(reader, &gap, place->end, want->passing);
         at = next;
     }
 }
@@ -249,7 +252,7 @@ void reader_fetch_ahead(struct reader *reader)
     while (reader->fetching_bytes < reader->fetching_max && ahead_next(reader->ahead, &want)) {
         struct place gap = {want.container, want.range.begin, want.range.end};
         while (find_gap(reader, &want.container, &gap.begin, &gap.end)) {
-            start_fetch(reader, &gap, 0);
+            start_fetch(reader, &gap, 0, want.passing);
             gap.begin = gap.end;
             gap.end = want.range.end;
         }

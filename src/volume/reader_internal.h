@@ -18,6 +18,7 @@ struct fetch {
     struct reader *reader; /* NULL: it is gone, nobody wants the bytes */
     struct container container;
     uint64_t begin, end;
+    bool passing;       /* as in ahead_want */
     uint64_t needed_to; /* what somebody waits for ends here; 0: nobody does */
     char key[CONTAINER_NAME_MAX];
     struct fetch *next;
@@ -58,8 +59,9 @@ struct reader {
 uint64_t reader_there_to(const struct reader *reader, const struct container *container,
                          uint64_t at, bool on_way);
 /* Fetches what is missing of [place.begin, place.end) and needed by somebody, and what is missing
- * of `range` on either side of it. */
-void reader_fetch_needed(struct reader *reader, const struct place *place, struct range range);
+ * what is wanted (of the same container) on either side of it. */
+void reader_fetch_needed(struct reader *reader, const struct place *place,
+                         const struct ahead_want *want);
 /* Reads ahead as far as the bounds allow. */
 void reader_fetch_ahead(struct reader *reader);
 /* The failure of a fetch that the place needed, once; false: there is none. */
