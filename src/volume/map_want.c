@@ -20,14 +20,18 @@ static uint32_t ahead_max(const struct map *map)
 }
 
 /* How many blocks from index on to ask for: as before while the same ones are asked for again,
- * twice as many each time that the reader has come to the end of them, else as many as it says. */
+ * twice as many each time that the reader has come to the end of them, else as many as it says. One
+ * who goes on where the last one stopped will go on behind what he asks for, too: so a walk through
+ * many folders does not stop at the end of each. */
 static uint32_t ahead_count(const struct map *map, struct run *run, uint32_t index,
                             const struct map_ahead *ahead)
 {
     uint32_t wish = ahead->count;
-    if (index >= run->ahead_begin && index < run->ahead_end) {
+    bool goes_on = index == run->ahead_end && index > 0;
+    bool again = index >= run->ahead_begin && index < run->ahead_end;
+    if (again) {
         wish = run->ahead_end - index;
-    } else if (index == run->ahead_end && index > 0) {
+    } else if (goes_on) {
         wish = 2 * (run->ahead_end - run->ahead_begin);
     }
     wish = wish < ahead->count ? ahead->count : wish;
@@ -36,7 +40,7 @@ static uint32_t ahead_count(const struct map *map, struct run *run, uint32_t ind
     uint32_t count = 1;
     while (count < wish && index + count < run->block_count && !run->slots[index + count] &&
            run->offsets[index + count + 1] - run->offsets[index] <= MAP_AHEAD_BYTES &&
-           !map_is_beyond(run_block_key(run, index + count), ahead->prefix)) {
+           (again || goes_on || !map_is_beyond(run_block_key(run, index + count), ahead->prefix))) {
         count++;
     }
     if (index < run->ahead_begin || index >= run->ahead_end) {
