@@ -38,6 +38,7 @@ check "a run reads and writes volumes in S3" "$DROVER" run copy.yaml --state run
 check_equal "rightly" "number 0 number 1 number 2 number 3" "$("$DROVER" logs read/0 --state run | xargs)"
 
 background "$DROVER" serve --state serve
+server=$t_pid
 wait_until 10 test -s serve/join.url
 background "$DROVER" node --join @serve/join.url --work node
 node=$t_pid
@@ -60,3 +61,6 @@ check_output "and says so" '^drover: volume s3://volumes/' "$DROVER" logs copy/0
 kill "$node"
 wait "$node" 2>/dev/null
 check "nothing is mounted after that either" none_mounted
+kill "$server"
+wait "$server" 2>/dev/null
+check "no owner is left when the server has ended" sh -c '! pgrep -f "drover meta .*--state $PWD/serve/"'

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -113,4 +114,25 @@ enum err_code io_remove_tree(const char *path, struct err *err)
         return err_errno(err, errno, "%s: cannot remove", path);
     }
     return ERR_OK;
+}
+
+void io_last_words(const char *path, char *out, size_t size)
+{
+    enum { LOG_BYTES_MAX = 1 << 20 };
+    static const char prefix[] = "drover: ";
+    AUTO_STR struct str text = {0};
+    out[0] = '\0';
+    if (io_read_file(path, LOG_BYTES_MAX, &text, NULL) != ERR_OK) {
+        return;
+    }
+    while (text.size > 0 && text.text[text.size - 1] == '\n') {
+        text.text[--text.size] = '\0';
+    }
+    const char *end = strrchr(str_text(&text), '\n');
+    const char *line = end ? end + 1 : str_text(&text);
+    line += strncmp(line, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;
+    snprintf(out, size, "%s", line);
+    for (char *at = out; *at; at++) {
+        *at = isprint((unsigned char)*at) ? *at : '?';
+    }
 }

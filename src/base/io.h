@@ -24,4 +24,8 @@ MUST_USE enum err_code io_make_dirs(const char *path, struct err *err);
 /* Removes a file or a folder with all it holds, never following links. Missing is fine. */
 MUST_USE enum err_code io_remove_tree(const char *path, struct err *err);
 
+/* What a program of ours said last, from its log: one line, printable, without its name in front.
+ * "" where there is nothing to be read. */
+void io_last_words(const char *path, char *out, size_t size);
+
 #endif

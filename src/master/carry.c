@@ -454,8 +454,12 @@ static void describe(struct carrier *carrier, const struct core_effect *effect,
         out->event.duration_us = report->duration_us;
         out->event.cpu_us = report->cpu_us;
         out->event.peak_rss_bytes = report->peak_rss_bytes;
-        size_t size = report->detail ? strnlen(report->detail, DETAIL_BYTES_MAX) : 0;
-        out->detail = size > 0 ? mem_strndup(report->detail, size) : NULL;
+        const char *detail = report->detail ? report->detail : "";
+        if (carrier->owners && report->outcome == DROVER__OUTCOME__OUTCOME_NOT_STARTED) {
+            detail = owners_explain(carrier->owners, detail);
+        }
+        size_t size = strnlen(detail, DETAIL_BYTES_MAX);
+        out->detail = size > 0 ? mem_strndup(detail, size) : NULL;
         for (char *at = out->detail; at && *at; at++) { /* it goes to terminals */
             *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
         }

@@ -7,6 +7,7 @@
 #include "core/core.h"
 #include "master/keeper.h"
 #include "master/master.h"
+#include "master/owners.h"
 #include "wire/wire.h"
 
 /* An effect that waits for its fact, with what the report said, for the observer. */
@@ -58,9 +59,10 @@ struct carrier {
     const struct session *session;
     struct core *core;
     struct keeper *keeper;
-    bool message_only; /* as in master_options */
-    bool starts_wait;  /* tasks outlive a crash of ours, so an assignment must be durable before it
-                          is  sent: else the next master might give its number to another attempt */
+    const struct owners *owners; /* of volumes that are written to; NULL: nodes own them */
+    bool message_only;           /* as in master_options */
+    bool starts_wait; /* tasks outlive a crash of ours, so an assignment must be durable before it
+                         is  sent: else the next master might give its number to another attempt */
 
     struct str facts; /* encoded, not yet posted */
     uint32_t fact_count;
@@ -121,5 +123,7 @@ void carry_durable(struct carrier *carrier, uint64_t durable);
 /* Adds the volumes and inputs of a task of the experiment. In the carrier's arena. */
 void carry_add_volumes(struct carrier *carrier, const struct flow *flow,
                        const struct experiment *experiment, Drover__Run *run);
+/* The flow is under way: the volumes that its tasks write to need their owners. */
+void carry_need_volumes(struct owners *owners, const struct flow *flow);
 
 #endif

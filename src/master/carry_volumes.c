@@ -29,6 +29,14 @@ static void add_volume(struct carrier *carrier, const struct flow *flow,
         volume->region = place->region;
         volume->addressing = place->addressing;
     }
+    if (carrier->owners && !from->snapshot) {
+        struct err err = {0};
+        struct owners_volume which = {volume->store, volume->endpoint, volume->region,
+                                      volume->addressing};
+        const char *url = owners_url(carrier->owners, &which, &err);
+        volume->through = url ? arena_strdup(&carrier->arena, url) : volume->through;
+        volume->trouble = url ? volume->trouble : arena_strdup(&carrier->arena, err.text);
+    }
     run->volumes[run->n_volumes++] = volume;
 }
 
@@ -68,4 +76,23 @@ void carry_add_volumes(struct carrier *carrier, const struct flow *flow,
     }
     run->volume_folder = flow->volume_folder;
     add_inputs(carrier, flow, experiment, run);
+}
+
+void carry_need_volumes(struct owners *owners, const struct flow *flow)
+{
+    for (size_t e = 0; e < flow->recipe->experiment_count; e++) {
+        const struct recipe_volumes *volumes = &flow->recipe->experiments[e].volumes;
+        for (size_t i = 0; i < volumes->count; i++) {
+            const struct recipe_volume *volume = &volumes->items[i];
+            const struct store_place *place =
+                volume->listed ? stores_find(&flow->stores, volume->listed) : NULL;
+            if (!volume->snapshot && (volume->store || place)) {
+                owners_need(owners,
+                            &(struct owners_volume){.store = place ? place->store : volume->store,
+                                                    .endpoint = place ? place->endpoint : "",
+                                                    .region = place ? place->region : "",
+                                                    .addressing = place ? place->addressing : ""});
+            }
+        }
+    }
 }

@@ -118,6 +118,7 @@ static void start_keeper(struct server *server)
                          .session = server->session,
                          .core = server->core,
                          .keeper = keeper_start(&keeper),
+                         .owners = server->owners,
                          .message_only = server->options->message_only,
                          .starts_wait = server->options->serve && !server->options->message_only,
                          .posted = core_last_fact(server->core),

@@ -4,6 +4,7 @@
  * parent-death signal). One that ends is noticed at once, without waiting for its lease, and
  * started again, less and less eagerly.
  */
+#include "master/child.h"
 #include "master/server_state.h"
 
 #include "base/clock.h"
@@ -11,13 +12,11 @@
 #include "base/mem.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,35 +35,6 @@ struct locals {
     size_t count;
     int epoll_fd;
 };
-
-/* In the child, between fork and exec: only what is safe there. */
-static _Noreturn void become_node(const char **arguments, int log_fd, pid_t parent)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
-    setpgid(0, 0); /* a ^C is for us alone */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) {
-        _exit(1);
-    }
-    dup2(log_fd, STDOUT_FILENO);
-    dup2(log_fd, STDERR_FILENO);
-    execv("/proc/self/exe", (char *const *)arguments); /* they are not written to */
-    _exit(127);
-}
-
-static pid_t spawn(const char **arguments, const char *log)
-{
-    AUTO_CLOSE int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    pid_t parent = getpid();
-    pid_t pid = log_fd < 0 ? -1 : fork();
-    if (pid == 0) {
-        become_node(arguments, log_fd, parent);
-    }
-    return pid;
-}
 
 static enum err_code start_one(struct server *server, size_t index, struct err *err)
 {
@@ -86,7 +56,7 @@ static enum err_code start_one(struct server *server, size_t index, struct err *
     }
     const char *arguments[] = {"drover", "node",    "--join",  join.text,  "--work",  work.text,
                                "--name", name.text, "--slots", slots.text, "--quiet", NULL};
-    local->pid = spawn(arguments, str_text(&log));
+    local->pid = child_start(arguments, str_text(&log), SIGKILL);
     if (local->pid < 0) {
         local->pid = 0;
         return err_errno(err, errno, "node %s cannot be started", str_text(&name));

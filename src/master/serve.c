@@ -65,6 +65,44 @@ static uint16_t bulk_port(const struct master_serve *serve)
                                                                  : 0;
 }
 
+static void note_owner(void *context, const char *text)
+{
+    struct server *server = context;
+    server_note(server, "%s", text);
+}
+
+static void open_owners(struct server *server)
+{
+    const struct master_serve *serve = server->options->serve;
+    AUTO_STR struct str folder = {0};
+    str_addf(&folder, "%s/volumes", server->session->folder);
+    server->owners_folder = str_take(&folder);
+    struct owners_options options = {.folder = server->owners_folder,
+                                     .listen_host = serve_wire_host(serve),
+                                     .public_host = server->gate.host,
+                                     .port = bulk_port(serve) > 0 ? (uint16_t)(bulk_port(serve) + 1)
+                                                                  : 0,
+                                     .note = note_owner,
+                                     .context = server};
+    server->owners = owners_create(&options);
+}
+
+/* Those of workflows that are under way. */
+static void look_after_owners(struct server *server)
+{
+    enum { LOOK_MS = 20000 };
+    int64_t now_ms = clock_mono_ms();
+    if (now_ms >= server->owners_ms) {
+        server->owners_ms = now_ms + LOOK_MS;
+        for (size_t i = 0; i < server->session->flow_count; i++) {
+            if (core_workflow_state(server->core, (uint32_t)i + 1) == WORKFLOW_RUNNING) {
+                carry_need_volumes(server->owners, server->session->flows[i]);
+            }
+        }
+    }
+    owners_tick(server->owners);
+}
+
 enum err_code serve_open(struct server *server, struct err *err)
 {
     const struct master_serve *serve = server->options->serve;
@@ -78,6 +116,7 @@ enum err_code serve_open(struct server *server, struct err *err)
                                       .state_folder = server->session->folder};
         code = depot_start(&depot, &server->depot, err);
     }
+    open_owners(server);
     AUTO_STR struct str usage = {0};
     str_addf(&usage, "%s/usage", server->session->folder);
     server->series = series_open(&(struct series_options){.folder = str_text(&usage)});
@@ -108,6 +147,9 @@ static void keep_code(struct server *server)
 void serve_tick(struct server *server)
 {
     enum { KEEP_CODE_MS = 3600 * 1000 };
+    if (server->owners) {
+        look_after_owners(server);
+    }
     if (server->depot && clock_mono_ms() >= server->keep_code_ms) {
         keep_code(server);
         server->keep_code_ms = clock_mono_ms() + KEEP_CODE_MS;
@@ -153,6 +195,11 @@ void serve_close(struct server *server)
     server->api = NULL;
     depot_stop(server->depot);
     server->depot = NULL;
+    owners_destroy(server->owners);
+    free(server->owners_folder);
+    server->owners = NULL;
+    server->carrier.owners = NULL;
+    server->owners_folder = NULL;
     sweep_destroy(server->sweep);
     server->sweep = NULL;
     series_close(server->series);

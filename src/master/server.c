@@ -251,6 +251,9 @@ static enum err_code prepare_flow(struct server *server, struct flow *flow, cons
 
 void server_know_flow(struct server *server, const struct flow *flow)
 {
+    if (server->owners) {
+        carry_need_volumes(server->owners, flow);
+    }
     if (!server->depot) {
         return;
     }

@@ -92,6 +92,9 @@ struct server {
     struct webhook *webhook;
     struct series *series;
     struct sweep *sweep;
+    struct owners *owners; /* of volumes; NULL: none */
+    char *owners_folder;
+    int64_t owners_ms;    /* when to look next which are needed */
     int64_t keep_code_ms; /* when to tell the depot next which code is needed */
     struct removal **litter;
     size_t litter_count;

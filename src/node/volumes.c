@@ -35,6 +35,7 @@ static void remove_place(struct agent *agent, struct volumes_place *place)
     }
     TAILQ_REMOVE(&volumes->places, place, link);
     volumes->place_count--;
+    explicit_bzero(place->key, strlen(place->key)); /* it may have a secret in it */
     free(place->key);
     free(place->shown);
     free(place->mount);
@@ -59,6 +60,9 @@ static enum err_code make_place(struct agent *agent, const Drover__Volume *volum
                                 struct volumes_place **out, struct err *err)
 {
     struct volumes *volumes = &agent->volumes;
+    if (volume->trouble[0]) {
+        return err_set(err, ERR_IO, "%.300s", volume->trouble);
+    }
     if (volumes->place_count >= VOLUMES_MAX) {
         return err_set(err, ERR_QUOTA, "more than %d volumes are mounted here", (int)VOLUMES_MAX);
     }

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 12, LOG_BYTES_MAX = 1 << 20, NAME_TRIES = 10000 };
+enum { ARGUMENTS_MAX = 12, NAME_TRIES = 10000 };
 
 char *volumes_key(const Drover__Volume *volume, bool for_people)
 {
@@ -28,7 +28,8 @@ char *volumes_key(const Drover__Volume *volume, bool for_people)
         str_addf(&key, "@%s", volume->snapshot);
     }
     if (!for_people) {
-        str_addf(&key, " %s %s %s", volume->endpoint, volume->region, volume->addressing);
+        str_addf(&key, " %s %s %s %s", volume->endpoint, volume->region, volume->addressing,
+                 volume->through);
     }
     return str_take(&key);
 }
@@ -57,12 +58,18 @@ static void add_option(struct arguments *arguments, const char *option, const ch
     }
 }
 
-/* How a volume is mounted. One that several nodes write to at once would be reached in another way;
- * this is the place to say so. */
+static void add_url_path(const struct volumes_place *place, struct str *out)
+{
+    str_addf(out, "%s.url", place->mount);
+}
+
+/* How a volume is mounted: through its owner, where nodes share it, or by ourselves. */
 static void make_arguments(const struct volumes_place *place, const Drover__Volume *volume,
                            struct arguments *out)
 {
     AUTO_FREE char *what = volumes_key(volume, true);
+    AUTO_STR struct str file = {0};
+    add_url_path(place, &file);
     add_argument(out, "drover", "");
     add_argument(out, "mount", "");
     add_argument(out, "--foreground", "");
@@ -71,7 +78,7 @@ static void make_arguments(const struct volumes_place *place, const Drover__Volu
     add_option(out, "--region=", volume->region);
     add_option(out, "--addressing=", volume->addressing);
     add_argument(out, "--", "");
-    add_argument(out, what, "");
+    add_argument(out, volume->through[0] ? "@" : "", volume->through[0] ? str_text(&file) : what);
     add_argument(out, place->mount, "");
 }
 
@@ -152,10 +159,21 @@ static int open_log(const struct volumes_place *place)
     return open(str_text(&path), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 }
 
+/* The owner's address holds its secret. */
+static enum err_code write_url(const struct volumes_place *place, const char *url, struct err *err)
+{
+    AUTO_STR struct str path = {0};
+    add_url_path(place, &path);
+    return io_replace_file(str_text(&path), url, strlen(url), 0600, err);
+}
+
 enum err_code volumes_mount(struct agent *agent, struct volumes_place *place,
                             const Drover__Volume *volume, struct err *err)
 {
     enum err_code code = make_folder(agent, place, err);
+    if (code == ERR_OK && volume->through[0]) {
+        code = write_url(place, volume->through, err);
+    }
     if (code != ERR_OK) {
         return code;
     }
@@ -222,27 +240,14 @@ bool volumes_collect(struct volumes_place *place)
     return place->pid == 0;
 }
 
-/* The last line of what it logged. */
 void volumes_read_why(struct volumes_place *place)
 {
-    static const char prefix[] = "drover: ";
     AUTO_STR struct str path = {0};
-    AUTO_STR struct str text = {0};
+    char words[300];
     str_addf(&path, "%s.log", place->mount);
-    const char *line = "";
-    if (io_read_file(str_text(&path), LOG_BYTES_MAX, &text, NULL) == ERR_OK && text.size > 0) {
-        while (text.size > 0 && text.text[text.size - 1] == '\n') {
-            text.text[--text.size] = '\0';
-        }
-        const char *end = strrchr(str_text(&text), '\n');
-        line = end ? end + 1 : str_text(&text);
-        line += strncmp(line, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;
-    }
-    (void)!err_set(&place->why, ERR_IO, "volume %s: %.300s", place->shown,
-                   line[0] ? line : "its mount has ended");
-    for (char *at = place->why.text; *at; at++) {
-        *at = isprint((unsigned char)*at) ? *at : '?';
-    }
+    io_last_words(str_text(&path), words, sizeof words);
+    (void)!err_set(&place->why, ERR_IO, "volume %s: %s", place->shown,
+                   words[0] ? words : "its mount has ended");
 }
 
 static void unmount_stale(const char *folder)
@@ -273,6 +278,9 @@ void volumes_remove_place_files(const struct volumes_place *place)
         rmdir(place->mount);
     }
     str_addf(&path, "%s.log", place->mount);
+    unlink(str_text(&path));
+    str_clear(&path);
+    add_url_path(place, &path);
     unlink(str_text(&path));
 }
 

@@ -19,7 +19,7 @@
 #include <stddef.h>
 
 enum {
-    WIRE_PROTOCOL = 2,                     /* Hello.protocol */
+    WIRE_PROTOCOL = 3,                     /* Hello.protocol */
     WIRE_MESSAGE_BYTES_MAX = 4 << 20,      /* larger ones are neither sent nor accepted */
     WIRE_GPUS_MAX = 1024,                  /* of a node or a task */
     WIRE_NAME_BYTES_MAX = 200,             /* of experiments, nodes, secrets, GPU kinds */

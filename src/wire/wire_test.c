@@ -411,7 +411,7 @@ static void test_another_protocol_is_told_apart_and_nothing_else_of_it_is_kept(v
             assert_int_equal(out->hello->n_labels, 2);
         } else {
             assert_int_equal(wire_check_protocol(out->hello, &err), ERR_UNSUPPORTED);
-            assert_non_null(strstr(err.text, ", need 2: the node's drover 0.0.9 is "));
+            assert_non_null(strstr(err.text, ", need 3: the node's drover 0.0.9 is "));
             assert_string_equal(out->hello->name, "");
             assert_int_equal(out->hello->n_labels, 0);
             assert_false(out->stopped);
