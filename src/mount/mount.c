@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "mount/back.h"
+#include "mount/spin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 enum {
-    SPIN_US = 40, /* after a request another often follows at once: sleeping costs more */
     TICK_MS = 100,
     RETRY_MS = 20, /* parked requests are tried again at least this often */
     BATCH = 16,    /* requests between two looks at the store */
@@ -78,8 +78,8 @@ static uint64_t progress(const struct mount *mount)
 struct loop {
     struct mount *mount;
     struct fuse_buf buffer;
+    struct spin spin;
     uint64_t seen;   /* progress, when parked requests were last tried */
-    int64_t last_us; /* when the last request came */
     int64_t tick_ms; /* when the next tick is due */
     int64_t retry_ms;
     int64_t said_ms; /* when the log was last told that the store is away; 0: never */
@@ -116,33 +116,34 @@ static void serve_store(struct loop *loop)
     }
 }
 
-/* Up to BATCH requests. False: there was none. */
+/* Up to BATCH requests. False: there are no more. */
 static bool serve_kernel(struct loop *loop)
 {
     struct mount *mount = loop->mount;
-    bool any = false;
+    bool more = true;
+    int done = 0;
 
-    for (int i = 0; i < BATCH && !fuse_session_exited(mount->session); i++) {
-        int got = fuse_session_receive_buf(mount->session, &loop->buffer);
-        if (got <= 0) {
+    while (done < BATCH && !fuse_session_exited(mount->session)) {
+        more = fuse_session_receive_buf(mount->session, &loop->buffer) > 0;
+        if (!more) {
             break;
         }
         fuse_session_process_buf(mount->session, &loop->buffer);
-        any = true;
+        done++;
         if (mount->parked != NULL) {
             break; /* something is awaited from the store */
         }
     }
-    if (any) {
-        loop->last_us = clock_mono_us();
+    if (done > 0) {
+        spin_served(&loop->spin, clock_mono_us());
     }
-    return any;
+    return more;
 }
 
 static void wait_for_work(struct loop *loop)
 {
     struct mount *mount = loop->mount;
-    if (clock_mono_us() - loop->last_us < SPIN_US) {
+    if (spin_goes_on(&loop->spin, clock_mono_us())) {
         return;
     }
     if (mount->dealer && back_run(mount, 0)) {
@@ -165,9 +166,9 @@ static void serve(struct mount *mount)
     struct loop loop = {.mount = mount};
 
     while (!fuse_session_exited(mount->session)) {
-        bool any = serve_kernel(&loop);
+        bool more = serve_kernel(&loop);
         serve_store(&loop);
-        if (!any) {
+        if (!more) {
             wait_for_work(&loop);
         }
     }
