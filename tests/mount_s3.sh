@@ -65,3 +65,21 @@ check "everything is removed" "$DROVER" data rm -r 't:/*'
 check "the snapshot too" "$DROVER" data snapshot --delete t v1
 check "gc" "$DROVER" data gc t
 check_output "leaves nothing that nothing refers to" '"objects":0,.*"packs_kept":0' "$DROVER" data gc t --json
+
+# ---- a bucket that others have filled ------------------------------------------------------------
+
+check "a bucket of somebody else's" ceph_bucket theirs
+python3 - <<'PY' | python3 "$SOURCE/tests/s3_put.py" "$ceph_endpoint" theirs
+import json
+for key, content in [["with space (1).txt", "spaces"], ["ümläut/日本 & co+a=b,c^d.txt", "odd" * 3000000],
+                     ["100%41", "percent"], ["empty", ""], ["folder/marker/", ""], ["a//b", "no path"],
+                     ["d/../x", "no path"], ["both", "a file"], ["both/below", "and a folder"]]:
+    print(json.dumps([key, content]))
+PY
+check_output "is imported, as far as its objects can be files" '^imported 5 files, 9.0 MB' \
+    "$DROVER" data import s3://theirs t:/theirs
+check_output "what cannot is passed over, and said so" '"unchanged":5,.*"passed_over":3' \
+    "$DROVER" data import s3://theirs t:/theirs --json
+check_equal "with its names" "100%41 both empty folder/marker with space (1).txt ümläut/日本 & co+a=b,c^d.txt" \
+    "$("$DROVER" data get t:/theirs got >/dev/null && cd got && find . -type f -o -empty | LC_ALL=C sort | sed 's,^./,,' | paste -sd ' ')"
+check_equal "and contents" "percent 9000000" "$(cat got/100%41) $(cat got/ümläut/* | wc -c)"

@@ -9,6 +9,7 @@
 #include "cli/volume_ref.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct data_arguments {
     struct volume_ref over;
@@ -42,6 +43,11 @@ int data_open(const char *word, const struct volume_ref *over, bool writes, stru
 int data_close(struct data_open *open, int exit_code);
 struct tree;
 struct tree data_tree(const struct data_open *open);
+/* Of copies: progress, and what came of it. context: a struct progress. */
+struct copy_counts;
+void data_note(void *context, const struct copy_counts *counts, const char *path, const char *why);
+void data_print_counts(const struct copy_counts *counts, const char *verb, int64_t ms,
+                       bool as_json);
 /* The folder a volume is mounted on for writing on this machine; NULL: none. The caller frees it.
  */
 char *data_mounted_at(const struct volume_ref *ref);

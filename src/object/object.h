@@ -80,6 +80,7 @@ struct object_call {
     size_t key_count;
     const char *after; /* LIST: only keys behind this one; NULL: from the beginning */
     size_t max;        /* LIST: 1 to OBJECT_LIST_MAX; 0: the most */
+    bool foreign;      /* GET: a key that others have made, as LIST gave it: in S3 it may be any */
     struct str room;   /* GET: empty memory to be used for the body if it is larger than that; taken
                         * then, even if the call fails. Freed by object_call_release */
     void (*done)(struct object_call *call); /* may start further calls; not run or close */

@@ -356,7 +356,8 @@ static void begin_list(struct s3 *s3, struct object_call *call)
 
 void s3_call_begin(struct s3 *s3, struct object_call *call)
 {
-    if (!object_call_judge(call)) {
+    bool foreign = call->verb == OBJECT_GET && call->foreign && call->key && call->key[0] != '\0';
+    if (!foreign && !object_call_judge(call)) {
         s3_call_end(s3, call);
         return;
     }
