@@ -188,7 +188,7 @@ void world_step(struct world *world)
     world->now_ms += STEP_MS;
     for (size_t i = 0; i < world->mount_count; i++) {
         struct world_mount *mount = &world->mounts[i];
-        if (mount->link) {
+        if (mount->link && !mount->is_frozen) {
             if (!world->server) {
                 empty(&mount->up); /* nobody listens */
             }
