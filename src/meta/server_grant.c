@@ -108,8 +108,12 @@ void grant_drop(struct meta_server *server, struct session *session)
     session->recall_count = 0;
 }
 
+/* Who has lapsed may still be sent answers, and must not take them for a lease. */
 int64_t grant_clock(const struct session *session)
 {
+    if (session->is_lapsed || session->is_over) {
+        return 0;
+    }
     return session->recall_count > 0 ? session->recalls[0].clock_ms : session->clock_ms;
 }
 

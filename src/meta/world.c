@@ -45,12 +45,21 @@ static void empty(struct world_mail **box)
     }
 }
 
+static bool says_forget(const void *bytes, size_t size)
+{
+    Drover__MetaAnswer *answer = NULL;
+    bool says = meta_parse_answer(bytes, size, &answer, NULL) == ERR_OK && answer->forget != 0;
+    meta_free_answer(answer);
+    return says;
+}
+
 static bool to_mount(void *context, const struct door_sender *to, const void *bytes, size_t size)
 {
     struct world *world = context;
     for (size_t i = 0; i < world->mount_count; i++) {
         struct world_mount *mount = &world->mounts[i];
-        if (mount->link && strcmp(mount->sender.key, to->key) == 0 && !mount->is_cut) {
+        if (mount->link && strcmp(mount->sender.key, to->key) == 0 && !mount->is_cut &&
+            !(mount->is_deaf && says_forget(bytes, size))) {
             post(&mount->down, bytes, size);
         }
     }

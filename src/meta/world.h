@@ -20,6 +20,7 @@ struct world_mount {
     struct door_sender sender;
     struct world_mail *up, *down; /* on their way, oldest first */
     bool is_cut;                  /* nothing goes through */
+    bool is_deaf;                 /* what it is told to forget is lost, all else is not */
     bool is_frozen;               /* it does not run; what is sent to it waits */
 };
 
