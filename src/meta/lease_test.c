@@ -164,6 +164,26 @@ static void test_a_file_opened_without_waiting_is_not_removed_under_its_reader(v
     world_end(&world);
 }
 
+static void test_another_version_of_the_protocol_is_refused(void **state)
+{
+    (void)state;
+    struct world world;
+    struct err err;
+    world_begin(&world, 1, 5);
+    Drover__MetaAsk ask = DROVER__META_ASK__INIT;
+    Drover__MetaHello hello = DROVER__META_HELLO__INIT;
+    uint8_t bytes[512];
+    hello.protocol = META_PROTOCOL - 1;
+    hello.mount = meta_bytes("0123456789abcdef", META_ID_BYTES);
+    ask.hello = &hello;
+    size_t size = drover__meta_ask__pack(&ask, bytes);
+    meta_server_take(world.server, &world.mounts[0].sender, bytes, size, world.now_ms);
+    steps(&world, 20);
+    assert_int_equal(meta_link_trouble(world.mounts[0].link, &err), ERR_DENIED);
+    assert_non_null(strstr(err.text, "another version of the protocol"));
+    world_end(&world);
+}
+
 /* Random. -------------------------------------------------------------------------------------- */
 
 enum { FOLDERS = 3, THINGS = 18, READS = 64, ROUNDS = 2500 };
@@ -509,6 +529,7 @@ int main(void)
         cmocka_unit_test(test_a_change_waits_for_who_does_not_answer_for_a_lease_at_most),
         cmocka_unit_test(test_who_forgets_nothing_has_lapsed),
         cmocka_unit_test(test_a_file_opened_without_waiting_is_not_removed_under_its_reader),
+        cmocka_unit_test(test_another_version_of_the_protocol_is_refused),
         cmocka_unit_test(test_what_is_known_is_never_older_than_the_last_answered_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+enum { EARLY_MAX = 1024 }; /* files opened without waiting, of which the owner has not answered */
+
 /* Hearing. ------------------------------------------------------------------------------------- */
 
 static void hear_attr(struct meta_link *link, uint64_t tide, const Drover__MetaAttr *message)
@@ -191,8 +193,8 @@ struct meta_call *meta_link_known(struct meta_link *link, const Drover__MetaOp *
 bool meta_link_open(struct meta_link *link, const Drover__MetaOp *op, int64_t now_ms,
                     struct meta_call **out, struct engine_attr *attr)
 {
-    const struct engine_attr *known =
-        lease_holds(link, now_ms) ? known_attr(link->known, op->inode) : NULL;
+    bool may_know = lease_holds(link, now_ms) && link->early.sum < EARLY_MAX;
+    const struct engine_attr *known = may_know ? known_attr(link->known, op->inode) : NULL;
     if (known != NULL) {
         *attr = *known;
     }
