@@ -18,20 +18,24 @@ struct item {          /* a name in a folder, or an answer */
     uint8_t bytes[]; /* the key, then the answer */
 };
 
+LIST_HEAD(item_list, item);
+
 struct record { /* of an inode */
     struct record *next;
     TAILQ_ENTRY(record) link; /* the one used longest ago first */
     uint64_t inode;
     bool has_attr;
     struct engine_attr attr;
-    LIST_HEAD(, item) items;
+    struct item_list items;
 };
+
+TAILQ_HEAD(record_list, record);
 
 struct known {
     size_t bytes, bytes_max;
     uint64_t begun;          /* tide */
     uint64_t floors[FLOORS]; /* tides, by inode: older answers are not taken in */
-    TAILQ_HEAD(, record) records;
+    struct record_list records;
     struct record *by_inode[BUCKETS];
     struct item *by_key[BUCKETS];
 };
