@@ -3,6 +3,7 @@
 mount_lease.py turns A B SEED ROUNDS   changes at one, looks at the other, in folders of their own
 mount_lease.py tennis A B ROUNDS       one file, written in turn
 mount_lease.py both A B SEED ROUNDS    both mounts change the names of one folder at the same time
+mount_lease.py append A B ROUNDS       one appends, while others look at what it appends to
 mount_lease.py warm M FILES            walks twice: prints the owner's asks of the second walk
 """
 import json
@@ -203,6 +204,46 @@ def both(a, b, seed, rounds):
            "listings of both")
 
 
+def append(here, there, rounds):
+    """One appends and syncs, while others list and look here, and another mount reads."""
+    folder = os.path.join(here, "append")
+    os.mkdir(folder)
+    path = os.path.join(folder, "log")
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+    over = threading.Event()
+    faults = []
+
+    def look():
+        while not over.is_set():
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    entry.stat()
+            read(path)
+
+    def elsewhere():
+        while not over.is_set():
+            text = read(os.path.join(there, "append", "log"))
+            if text != "".join(f"{i:09}\n" for i in range(len(text) // 10)):
+                faults.append(text[-40:])
+
+    threads = [threading.Thread(target=side, daemon=True) for side in (look, look, elsewhere)]
+    for thread in threads:
+        thread.start()
+    for i in range(rounds):
+        os.write(fd, f"{i:09}\n".encode())
+        if i % 3:
+            os.fsync(fd)
+        expect(os.fstat(fd).st_size, 10 * (i + 1), "size")
+    over.set()
+    for thread in threads:
+        thread.join()
+    os.close(fd)
+    expect(faults, [], "what is read elsewhere is a beginning of what was written, but for")
+    wanted = "".join(f"{i:09}\n" for i in range(rounds))
+    expect(read(path) == wanted, True, "what was appended, here")
+    expect(read(os.path.join(there, "append", "log")) == wanted, True, "what was appended, there")
+
+
 def walk(mount):
     count = 0
     for folder, _, files in os.walk(mount):
@@ -223,7 +264,8 @@ def warm(mount, files):
 def main():
     what, *rest = sys.argv[1:]
     numbers = [int(word) if word.isdigit() else word for word in rest]
-    {"turns": turns, "tennis": tennis, "both": both, "warm": warm}[what](*numbers)
+    {"turns": turns, "tennis": tennis, "both": both, "append": append,
+     "warm": warm}[what](*numbers)
 
 
 main()

@@ -52,6 +52,7 @@ check "another" "$DROVER" mount "@$STATE/volume.url" "$B"
     check "what one changes the other sees at once, though it knew what was there" \
         timeout 200 $PY turns "$A" "$B" "$seed" "$rounds"
     check "one file in turn" timeout 60 $PY tennis "$A" "$B" 500
+    check "one appends, others look" timeout 60 $PY append "$A" "$B" 600
     check "both change the names of one folder" timeout 100 $PY both "$A" "$B" "$seed" 300
 }
 $PY turns "$A" "$B" $((seed + 1)) $((rounds / 4)) 2>one.err &

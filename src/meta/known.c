@@ -31,10 +31,15 @@ struct record { /* of an inode */
 
 TAILQ_HEAD(record_list, record);
 
+struct own { /* a change of ours */
+    uint64_t inode, tide;
+};
+
 struct known {
     size_t bytes, bytes_max;
     uint64_t begun;          /* tide */
     uint64_t floors[FLOORS]; /* tides, by inode: older answers are not taken in */
+    struct own own[FLOORS];  /* the latest, by inode */
     struct record_list records;
     struct record *by_inode[BUCKETS];
     struct item *by_key[BUCKETS];
@@ -153,11 +158,21 @@ void known_forget(struct known *known, uint64_t inode, uint64_t tide)
 void known_change(struct known *known, uint64_t inode, uint64_t tide)
 {
     struct record *record = *record_at(known, inode);
+    struct own *own = &known->own[mix(inode, 52)];
     raise_floor(known, inode, tide);
+    if (tide > own->tide) {
+        *own = (struct own){inode, tide};
+    }
     if (record != NULL) {
         record->has_attr = false;
         free_items(known, record, false);
     }
+}
+
+bool known_is_overtaken(const struct known *known, uint64_t inode, uint64_t tide)
+{
+    const struct own *own = &known->own[mix(inode, 52)];
+    return own->inode == inode && own->tide > tide;
 }
 
 /* Taking in. ----------------------------------------------------------------------------------- */

@@ -26,6 +26,8 @@ void known_begin(struct known *known, uint64_t tide);
 void known_forget(struct known *known, uint64_t inode, uint64_t tide);
 /* We have changed it ourselves: its attributes and answers about it go, names in it stay. */
 void known_change(struct known *known, uint64_t inode, uint64_t tide);
+/* We have changed it after this was answered; of changes long ago that is not known. */
+bool known_is_overtaken(const struct known *known, uint64_t inode, uint64_t tide);
 void known_drop_name(struct known *known, uint64_t folder, const ProtobufCBinaryData *name);
 
 void known_set_attr(struct known *known, uint64_t tide, const struct engine_attr *attr);

@@ -160,6 +160,10 @@ static void test_what_was_said_last_is_known(void **state)
     assert_null(known_attr(known, 1));
     known_set_attr(known, 5000, &attr);
     assert_non_null(known_attr(known, 1));
+    known_change(known, 1, 5005);
+    assert_true(known_is_overtaken(known, 1, 5004));
+    assert_false(known_is_overtaken(known, 1, 5005));
+    assert_false(known_is_overtaken(known, 2, 5004));
     known_begin(known, UINT64_MAX);
     known_set_attr(known, UINT64_MAX, &attr);
     assert_null(known_attr(known, 1));

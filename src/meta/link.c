@@ -387,6 +387,7 @@ void meta_link_take(struct meta_link *link, const void *bytes, size_t size, int6
         return;
     }
     link->heard_ms = now_ms;
+    link->tide = message->tide > link->tide ? message->tide : link->tide;
     if (message->clock_ms > 0 && message->clock_ms > link->proven_ms &&
         message->clock_ms <= now_ms) {
         link->proven_ms = message->clock_ms;

@@ -61,7 +61,10 @@ struct meta_call *meta_link_known(struct meta_link *link, const Drover__MetaOp *
 bool meta_link_open(struct meta_link *link, const Drover__MetaOp *op, int64_t now_ms,
                     struct meta_call **out, struct engine_attr *attr);
 const Drover__MetaAnswer *meta_call_answer(const struct meta_call *call); /* NULL: not yet */
-uint64_t meta_call_key(const struct meta_call *call); /* meta_key_of what was asked */
+/* It tells attributes or content of a file that a change of ours has changed since. */
+bool meta_call_is_overtaken(const struct meta_link *link, const struct meta_call *call);
+bool meta_call_is_reading(const struct meta_call *call); /* to ask again does no harm */
+uint64_t meta_call_key(const struct meta_call *call);    /* meta_key_of what was asked */
 uint64_t meta_key_of(const Drover__MetaOp *op); /* verb, inodes, names, offset: is it the same? */
 void meta_link_drop(struct meta_link *link, struct meta_call *call); /* NULL does nothing */
 /* The same for one whose answer was not made use of: what it opened or locked, now or later, is

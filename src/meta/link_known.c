@@ -181,6 +181,7 @@ struct meta_call *meta_link_known(struct meta_link *link, const Drover__MetaOp *
     if (answer == NULL) {
         return NULL;
     }
+    answer->tide = link->tide; /* it is true now, whenever it was answered */
     struct meta_call *call = mem_alloc(sizeof *call);
     call->verb = op->verb;
     call->key = meta_key_of(op);
@@ -206,4 +207,28 @@ bool meta_link_open(struct meta_link *link, const Drover__MetaOp *op, int64_t no
         link->counts.known++;
     }
     return known != NULL;
+}
+
+bool meta_call_is_reading(const struct meta_call *call)
+{
+    return call->verb == DROVER__META_VERB__META_VERB_LOOKUP ||
+           call->verb == DROVER__META_VERB__META_VERB_GETATTR ||
+           call->verb == DROVER__META_VERB__META_VERB_LIST ||
+           call->verb == DROVER__META_VERB__META_VERB_EXTENTS;
+}
+
+bool meta_call_is_overtaken(const struct meta_link *link, const struct meta_call *call)
+{
+    const Drover__MetaAnswer *answer = call->answer;
+    if (answer == NULL || !meta_call_is_reading(call)) {
+        return false;
+    }
+    bool is_overtaken =
+        answer->attr && known_is_overtaken(link->known, answer->attr->inode, answer->tide);
+    for (size_t i = 0; i < answer->n_entry; i++) {
+        const Drover__MetaEntry *entry = answer->entry[i];
+        is_overtaken = is_overtaken ||
+                       (entry->attr && known_is_overtaken(link->known, entry->inode, answer->tide));
+    }
+    return is_overtaken;
 }

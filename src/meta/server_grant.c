@@ -9,7 +9,7 @@ enum { HOT_PART = 5, AGAIN_PART = 10 }; /* of the lease */
 
 static int64_t *hot_of(struct meta_server *server, uint64_t inode)
 {
-    return &server->hot_ms[(inode * 0x9E3779B97F4A7C15U) >> 52];
+    return &server->hot_ms[(inode * 0x9E3779B97F4A7C15U) >> 48];
 }
 
 /* Recalling. ----------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ enum {
     SKIPPED_INODES = 1 << 24,
     GRANTS_MAX = 1 << 20,     /* inodes of which one mount may know without asking, */
     GRANTS_SUM_MAX = 1 << 22, /* and all mounts */
-    HOT = 1 << 12,
+    HOT = 1 << 16,
 };
 
 struct session;

@@ -32,6 +32,22 @@ void memo_release(struct mount *mount, struct request *request)
     request->memo = (struct memo){0};
 }
 
+void memo_refresh(struct mount *mount, struct request *request)
+{
+    enum { TRIES = 3 }; /* a file that is written all the time is answered at last */
+    bool is_overtaken = false;
+    bool may_ask_again = request->refreshed < TRIES;
+    for (size_t i = 0; i < request->memo.count; i++) {
+        const struct meta_call *call = request->memo.calls[i];
+        is_overtaken = is_overtaken || meta_call_is_overtaken(mount->link, call);
+        may_ask_again = may_ask_again && meta_call_is_reading(call);
+    }
+    if (is_overtaken && may_ask_again) {
+        request->refreshed++;
+        memo_release(mount, request);
+    }
+}
+
 void memo_abandon(struct mount *mount, struct request *request)
 {
     for (size_t i = 0; i < request->memo.count; i++) {
