@@ -184,6 +184,95 @@ static void test_another_version_of_the_protocol_is_refused(void **state)
     world_end(&world);
 }
 
+/* Files opened without waiting, or not, and closed: in the end the owner counts what is open. */
+struct opened {
+    struct meta_call *call; /* it waits for an answer */
+    uint64_t inode;
+    bool is_open;
+};
+
+static void open_or_close(struct world *world, size_t mount, struct opened *file)
+{
+    struct meta_link *link = world->mounts[mount].link;
+    struct engine_attr attr;
+    if (file->call) {
+        if (meta_call_answer(file->call)) {
+            assert_int_equal(meta_call_answer(file->call)->code, ERR_OK);
+            meta_link_drop(link, file->call);
+            file->call = NULL;
+        }
+    } else if (file->is_open) {
+        Drover__MetaOp op = world_op(DROVER__META_VERB__META_VERB_CLOSE, file->inode, NULL);
+        meta_link_drop(link, meta_link_ask(link, &op));
+        file->is_open = false;
+    } else {
+        Drover__MetaOp op = world_op(DROVER__META_VERB__META_VERB_OPEN, file->inode, NULL);
+        if (meta_link_open(link, &op, world->now_ms, &file->call, &attr)) {
+            meta_link_drop(link, file->call);
+            file->call = NULL;
+        }
+        file->is_open = true;
+    }
+}
+
+static void run_opens(uint64_t seed)
+{
+    enum { FILES = 5, STEPS = 1500 };
+    struct world world;
+    struct opened files[WORLD_MOUNTS][FILES] = {0};
+    uint64_t wanted = 0;
+    world_begin(&world, WORLD_MOUNTS, seed);
+    for (size_t i = 0; i < FILES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "o%zu", i);
+        Drover__MetaOp make = make_op(ENGINE_ROOT, name, S_IFREG | 0644);
+        assert_int_equal(world_do(&world, 0, &make, NULL, &files[0][i].inode), ERR_OK);
+        files[1][i].inode = files[2][i].inode = files[0][i].inode;
+    }
+    for (int step = 0; step < STEPS; step++) {
+        size_t mount = rng_below(&world.rng, WORLD_MOUNTS);
+        open_or_close(&world, mount, &files[mount][rng_below(&world.rng, FILES)]);
+        uint64_t dice = rng_below(&world.rng, 300);
+        if (dice < 6) {
+            world_lose(&world, dice % WORLD_MOUNTS);
+        } else if (dice == 6 && world.server) {
+            world_kill(&world);
+        }
+        if (!world.server && rng_below(&world.rng, 20) == 0) {
+            world_revive(&world);
+        }
+        world_step(&world);
+    }
+    if (!world.server) {
+        world_revive(&world);
+    }
+    steps(&world, 1000);
+    for (size_t i = 0; i < (size_t)WORLD_MOUNTS * FILES; i++) {
+        struct opened *file = &files[i / FILES][i % FILES];
+        meta_link_drop(world.mounts[i / FILES].link, file->call);
+        wanted += file->is_open;
+    }
+    struct meta_server_counts counts;
+    struct meta_link_counts sent;
+    meta_server_counts(world.server, &counts);
+    meta_link_counts(world.mounts[0].link, &sent);
+    printf("seed %llu: %llu open, %llu known\n", (unsigned long long)seed,
+           (unsigned long long)wanted, (unsigned long long)sent.known);
+    assert_int_equal(counts.opens, wanted);
+    world_end(&world);
+}
+
+static void test_what_is_open_is_counted_whatever_is_lost(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    const char *count = getenv("SEEDS");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : rng_seed_from_system();
+    for (uint64_t i = 0; i < (count ? strtoull(count, NULL, 10) : 8); i++) {
+        run_opens(seed + i);
+    }
+}
+
 /* Random. -------------------------------------------------------------------------------------- */
 
 enum { FOLDERS = 3, THINGS = 18, READS = 64, ROUNDS = 2500 };
@@ -529,6 +618,7 @@ int main(void)
         cmocka_unit_test(test_who_forgets_nothing_has_lapsed),
         cmocka_unit_test(test_a_file_opened_without_waiting_is_not_removed_under_its_reader),
         cmocka_unit_test(test_another_version_of_the_protocol_is_refused),
+        cmocka_unit_test(test_what_is_open_is_counted_whatever_is_lost),
         cmocka_unit_test(test_what_is_known_is_never_older_than_the_last_answered_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
