@@ -358,6 +358,7 @@ enum err_code meta_server_create(struct volume *volume, const struct meta_server
     server->engine = volume_engine(volume);
     server->options = *options;
     server->lease_ms = options->lease_ms ? options->lease_ms : META_LEASE_MS;
+    server->grants_max = options->grants_max ? options->grants_max : META_GRANTS_MAX;
     server->turned_ms = server->now_ms = now_ms;
     server->next_writer = 1;
     server->stamp = (uint64_t)volume_term(volume) << 40;

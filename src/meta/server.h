@@ -38,7 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { META_LEASE_MS = 10 * 1000, META_HEARTBEAT_MS = 1000 };
+enum { META_LEASE_MS = 10 * 1000, META_HEARTBEAT_MS = 1000, META_GRANTS_MAX = 1 << 20 };
 
 struct meta_server;
 
@@ -46,6 +46,7 @@ struct meta_server_options { /* all of it is borrowed for the server's life */
     const char *secret;
     const char *url, *endpoint, *region, *addressing; /* of the store, for mounts; or NULL */
     int64_t lease_ms;                                 /* 0: META_LEASE_MS */
+    size_t grants_max; /* inodes granted to one mount; 0: META_GRANTS_MAX; four times it to all */
     /* False: it could not be sent; the mount will ask again. */
     bool (*send)(void *context, const struct door_sender *to, const void *bytes, size_t size);
     void (*tell)(void *context, const char *line); /* what people should know; or NULL */

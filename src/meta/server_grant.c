@@ -127,6 +127,10 @@ void grant_turn(struct meta_server *server)
 {
     for (size_t i = 0; i < server->session_count; i++) {
         struct session *session = server->sessions[i];
+        if (session->knows_too_much && session->grants.count > 0) {
+            recall(server, session, META_FORGET_ALL);
+        }
+        session->knows_too_much = false;
         for (size_t j = 0; j < session->recall_count; j++) {
             struct recall *item = &session->recalls[j];
             if (server->now_ms - item->again_ms < server->lease_ms / AGAIN_PART) {
@@ -219,14 +223,15 @@ enum err_code grant_clear(struct meta_server *server, const struct ask *ask, str
 static bool has_room(struct meta_server *server, struct session *session)
 {
     struct session *most = session;
-    if (session->grants.count < GRANTS_MAX && server->grant_sum < GRANTS_SUM_MAX) {
+    bool is_full = session->grants.count >= server->grants_max;
+    if (!is_full && server->grant_sum < GRANTS_SUM * server->grants_max) {
         return true;
     }
-    for (size_t i = 0; session->grants.count < GRANTS_MAX && i < server->session_count; i++) {
+    for (size_t i = 0; !is_full && i < server->session_count; i++) {
         struct session *other = server->sessions[i];
         most = other->grants.count > most->grants.count ? other : most;
     }
-    recall(server, most, META_FORGET_ALL);
+    most->knows_too_much = true; /* not told before the answer that is being made has been sent */
     return false;
 }
 

@@ -14,8 +14,7 @@ enum {
     ANSWERS_MAX = 65536,        /* kept for one mount */
     FORGET_MS = 10 * 60 * 1000, /* a lapsed session is remembered for this long */
     SKIPPED_INODES = 1 << 24,
-    GRANTS_MAX = 1 << 20,     /* inodes of which one mount may know without asking, */
-    GRANTS_SUM_MAX = 1 << 22, /* and all mounts */
+    GRANTS_SUM = 4, /* all mounts together have this many times the grants of one */
     HOT = 1 << 16,
 };
 
@@ -65,7 +64,8 @@ struct session {
     size_t recall_count, recall_cap;
     uint64_t welcome_seq; /* welcome waits for this commit */
     bool is_welcome, is_lapsed, is_ready, is_restored;
-    bool is_over; /* said goodbye, or was forgotten: freed by the next turn */
+    bool knows_too_much; /* it is to forget everything */
+    bool is_over;        /* said goodbye, or was forgotten: freed by the next turn */
     struct counts opens;
     struct fresh_file *fresh;
     size_t fresh_count, fresh_cap;
@@ -89,7 +89,7 @@ struct meta_server {
     int64_t turned_ms;
     int64_t now_ms;
     uint64_t tide;
-    size_t grant_sum;    /* of all sessions */
+    size_t grants_max, grant_sum; /* of one session; of all */
     int64_t hot_ms[HOT]; /* by inode: until when nobody is granted it, since it was recalled */
     struct session **sessions;
     size_t session_count, session_cap;

@@ -31,6 +31,7 @@ struct world {
     struct world_mount mounts[WORLD_MOUNTS];
     size_t mount_count;
     int64_t now_ms;
+    size_t grants_max;
     struct rng rng;
 };
 
