@@ -9,6 +9,7 @@
 
 int64_t clock_mono_ms(void); /* never goes back; for intervals */
 int64_t clock_mono_us(void);
+int64_t clock_boot_ms(void); /* the same, and goes on while the machine sleeps; for leases */
 int64_t clock_unix_ms(void); /* for people and files; may jump */
 
 /* Nanoseconds since 1970 and back. What 64 bits cannot say (before 1677, after 2262) becomes the

@@ -112,7 +112,7 @@ enum err_code meta_dealer_open(const struct door_url *url, const char *url_file,
                                         .tell = on_tell,
                                         .context = dealer};
     CHECK(getrandom(options.mount, sizeof options.mount, 0) == (ssize_t)sizeof options.mount);
-    dealer->link = meta_link_create(&options, clock_mono_ms());
+    dealer->link = meta_link_create(&options, clock_boot_ms());
     enum err_code code = ERR_OK;
     if (zmq_curve_keypair(dealer->keys.public_key, dealer->keys.secret_key) != 0) {
         code = err_set(err, ERR_UNSUPPORTED, "keys: this libzmq was built without CURVE");
@@ -168,7 +168,7 @@ int meta_dealer_fd(struct meta_dealer *dealer)
 bool meta_dealer_run(struct meta_dealer *dealer)
 {
     bool any = false;
-    int64_t now_ms = clock_mono_ms();
+    int64_t now_ms = clock_boot_ms();
     for (int i = 0; i < BATCH && dealer->socket; i++) {
         zmq_msg_t message;
         zmq_msg_init(&message);

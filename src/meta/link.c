@@ -24,8 +24,11 @@ struct meta_link *meta_link_create(const struct meta_link_options *options, int6
     TAILQ_INIT(&link->kept);
     link->next_number = 1;
     link->floor = 1;
+    link->known = known_create(META_KNOWN_BYTES_MAX);
+    known_begin(link->known, UINT64_MAX);
     link->heard_ms = now_ms;
     link->now_ms = now_ms;
+    link->proven_ms = INT64_MIN / 2;
     link->greeted_ms = now_ms - HEARTBEAT_MS;
     return link;
 }
@@ -49,15 +52,18 @@ void meta_link_destroy(struct meta_link *link)
     free_list(&link->kept);
     meta_free_answer(link->welcome);
     counts_release(&link->opens);
+    counts_release(&link->early);
+    known_destroy(link->known);
     free(link->locks);
     free(link);
 }
 
 /* Sending. ------------------------------------------------------------------------------------- */
 
-static bool send_ask(struct meta_link *link, const Drover__MetaAsk *ask)
+static bool send_ask(struct meta_link *link, Drover__MetaAsk *ask)
 {
     AUTO_STR struct str bytes = {0};
+    ask->clock_ms = link->now_ms;
     str_add_repeat(&bytes, " ", drover__meta_ask__get_packed_size(ask));
     (void)drover__meta_ask__pack(ask, (uint8_t *)bytes.text);
     link->sent_ms = link->now_ms;
@@ -141,6 +147,7 @@ static void say_alive(struct meta_link *link, uint64_t after)
     Drover__MetaAsk ask = DROVER__META_ASK__INIT;
     fill(link, &ask, after);
     ask.floor = floor_of(link);
+    link->alive_ms = link->now_ms;
     (void)send_ask(link, &ask);
 }
 
@@ -199,8 +206,9 @@ static void greet(struct meta_link *link)
     AUTO_FREE Drover__MetaLock **locks = mem_array(link->lock_count, sizeof *locks);
     size_t count = 0;
     for (size_t i = 0; i < link->opens.count; i++) {
-        for (uint64_t j = 0; j < link->opens.items[i].count; j++) {
-            opens[count++] = link->opens.items[i].inode;
+        const struct count *item = &link->opens.items[i];
+        for (uint64_t j = counts_of(&link->early, item->inode); j < item->count; j++) {
+            opens[count++] = item->inode;
         }
     }
     for (size_t i = 0; i < link->lock_count; i++) {
@@ -215,10 +223,11 @@ static void greet(struct meta_link *link)
     hello.open = opens;
     hello.n_lock = link->lock_count;
     hello.lock = locks;
+    hello.serial = ++link->counts.hellos;
     ask.hello = &hello;
     link->state = LINK_GREETING;
     link->greeted_ms = link->now_ms;
-    link->counts.hellos++;
+    known_begin(link->known, UINT64_MAX); /* the owner counts on it as soon as it hears us */
     (void)send_ask(link, &ask);
 }
 
@@ -247,6 +256,7 @@ static void hear_welcome(struct meta_link *link, Drover__MetaAnswer *message)
     meta_free_answer(link->welcome);
     link->welcome = message;
     link->state = LINK_JOINED;
+    known_begin(link->known, message->tide);
     link->is_silent = false;
     TAILQ_FOREACH(call, &link->waiting, link)
     {
@@ -297,12 +307,14 @@ static void undo(struct meta_link *link, const struct meta_call *call)
     }
 }
 
-static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message)
+static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, const void *bytes,
+                        size_t size)
 {
     struct meta_call *call = waiting_find(link, message->number);
     if (call == NULL) {
         struct meta_call *kept = kept_find(link, message->number);
         if (kept) {
+            known_hear(link, kept, message, bytes, size);
             kept_answered_again(link, kept, message);
         }
         meta_free_answer(message);
@@ -312,6 +324,7 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message)
     call->is_waiting = false;
     call->answer = message;
     link->counts.answers++;
+    known_hear(link, call, message, bytes, size);
     holdings_answered(link, call, message);
     kept_release(link, call, message->seq);
     if (meta_is_change(call->verb) && message->code == ERR_OK) {
@@ -346,6 +359,25 @@ static void hear_echo(struct meta_link *link, Drover__MetaAnswer *message)
     meta_free_answer(message);
 }
 
+/* Not now if something that it comes behind could not be sent: the owner will say it again. */
+static void hear_forget(struct meta_link *link, Drover__MetaAnswer *message)
+{
+    Drover__MetaAsk ask = DROVER__META_ASK__INIT;
+    if (message->forget == META_FORGET_ALL) {
+        known_begin(link->known, link->state == LINK_JOINED ? message->tide : UINT64_MAX);
+    } else {
+        known_forget(link->known, message->forget, message->tide);
+    }
+    link->counts.forgets++;
+    if (link->state == LINK_JOINED && !link->has_unsent) {
+        fill(link, &ask, last_pending(link));
+        ask.n_forgot = 1;
+        ask.forgot = &message->tide;
+        (void)send_ask(link, &ask);
+    }
+    meta_free_answer(message);
+}
+
 void meta_link_take(struct meta_link *link, const void *bytes, size_t size, int64_t now_ms)
 {
     Drover__MetaAnswer *message = NULL;
@@ -355,6 +387,11 @@ void meta_link_take(struct meta_link *link, const void *bytes, size_t size, int6
         return;
     }
     link->heard_ms = now_ms;
+    link->tide = message->tide > link->tide ? message->tide : link->tide;
+    if (message->clock_ms > 0 && message->clock_ms > link->proven_ms &&
+        message->clock_ms <= now_ms) {
+        link->proven_ms = message->clock_ms;
+    }
     if (message->bye[0] != '\0') {
         (void)err_set(&link->refused, ERR_DENIED, "%s", message->bye);
         link->progress++;
@@ -374,7 +411,9 @@ void meta_link_take(struct meta_link *link, const void *bytes, size_t size, int6
             link->progress++;
         }
         if (message->number > 0) {
-            hear_answer(link, message);
+            hear_answer(link, message, bytes, size);
+        } else if (message->forget != 0) {
+            hear_forget(link, message);
         } else {
             hear_echo(link, message);
         }
@@ -406,7 +445,9 @@ void meta_link_turn(struct meta_link *link, int64_t now_ms)
         }
     } else {
         send_unsent(link);
-        if (now_ms - link->sent_ms >= heartbeat_ms) {
+        bool is_unproven =
+            now_ms - link->proven_ms >= heartbeat_ms && now_ms - link->alive_ms >= heartbeat_ms;
+        if (now_ms - link->sent_ms >= heartbeat_ms || is_unproven) {
             say_alive(link, link->has_unsent ? 0 : last_pending(link));
         }
     }
@@ -414,62 +455,11 @@ void meta_link_turn(struct meta_link *link, int64_t now_ms)
 
 /* Asking. -------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t key, const void *bytes, size_t size)
-{
-    const uint8_t *at = bytes;
-    for (size_t i = 0; i < size; i++) {
-        key = (key ^ at[i]) * 0x100000001B3U;
-    }
-    return key;
-}
-
-static uint64_t mix_u64(uint64_t key, uint64_t number)
-{
-    return mix(key, &number, sizeof number);
-}
-
-static uint64_t name_key(uint64_t folder, const ProtobufCBinaryData *name)
-{
-    return mix(mix_u64(0xCBF29CE484222325U, folder), name->data, name->len) | 1;
-}
-
-uint64_t meta_key_of(const Drover__MetaOp *op)
-{
-    uint64_t key = mix_u64(0xCBF29CE484222325U, (uint64_t)op->verb);
-    key = mix_u64(mix_u64(key, op->inode), op->folder);
-    key = mix(mix_u64(key, op->name.len), op->name.data, op->name.len);
-    key = mix(mix_u64(key, op->new_name.len), op->new_name.data, op->new_name.len);
-    return mix_u64(mix_u64(key, op->offset), op->flags);
-}
-
-static void describe(struct meta_call *call, const Drover__MetaOp *op)
-{
-    call->verb = op->verb;
-    call->inode = op->inode;
-    call->folder = op->folder;
-    call->flags = op->flags;
-    call->key = meta_key_of(op);
-    call->pack_min = UINT64_MAX;
-    for (size_t i = 0; i < op->n_pack; i++) {
-        uint64_t number = op->pack[i]->number;
-        call->pack_min = number < call->pack_min ? number : call->pack_min;
-    }
-    if (op->verb == DROVER__META_VERB__META_VERB_MAKE ||
-        op->verb == DROVER__META_VERB__META_VERB_REMOVE ||
-        op->verb == DROVER__META_VERB__META_VERB_RENAME) {
-        call->name_key = name_key(op->inode, &op->name);
-    }
-    if (op->lock) {
-        call->lock_owner = op->lock->owner;
-        call->lock_type = op->lock->type;
-    }
-}
-
 struct meta_call *meta_link_ask(struct meta_link *link, const Drover__MetaOp *op)
 {
     struct meta_call *call = mem_alloc(sizeof *call);
     uint64_t after = last_pending(link);
-    describe(call, op);
+    call_describe(call, op);
     str_add_repeat(&call->op, " ", drover__meta_op__get_packed_size(op));
     (void)drover__meta_op__pack(op, (uint8_t *)call->op.text);
     call->number = link->next_number++;
@@ -483,16 +473,6 @@ struct meta_call *meta_link_ask(struct meta_link *link, const Drover__MetaOp *op
         link->has_unsent = true;
     }
     return call;
-}
-
-const Drover__MetaAnswer *meta_call_answer(const struct meta_call *call)
-{
-    return call->answer;
-}
-
-uint64_t meta_call_key(const struct meta_call *call)
-{
-    return call->key;
 }
 
 void meta_link_drop(struct meta_link *link, struct meta_call *call)
@@ -569,6 +549,7 @@ void meta_link_counts(const struct meta_link *link, struct meta_link_counts *out
     *out = link->counts;
     out->kept = 0;
     out->kept_bytes = link->kept_bytes;
+    out->known_bytes = known_bytes(link->known);
     TAILQ_FOREACH(call, &link->kept, link)
     {
         out->kept++;

@@ -8,6 +8,10 @@
  * The link knows what this mount has open and locked, since it asked for it, and says so when the
  * owner does not know.
  *
+ * What the owner has granted (server.h) is known here and given without asking, as long as the
+ * lease holds by this mount's clock. When told to forget it, the link does so and says so, in one
+ * step. The clock must go on while the machine sleeps.
+ *
  * One thread owns a link; nothing blocks. What is sent and when to call is the caller's
  * (dealer.h has a socket for it).
  */
@@ -22,7 +26,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { META_KEPT_BYTES_MAX = 64 << 20 }; /* of changes not stored yet; then a mount should wait */
+enum {
+    META_KEPT_BYTES_MAX = 64 << 20,   /* of changes not stored yet; then a mount should wait */
+    META_KNOWN_BYTES_MAX = 128 << 20, /* of what is known without asking */
+};
 
 struct meta_link;
 struct meta_call; /* one ask */
@@ -47,8 +54,17 @@ void meta_link_turn(struct meta_link *link, int64_t now_ms); /* every 100 ms or 
 
 /* Asks. The call is the caller's until meta_link_drop, and its answer with it. */
 struct meta_call *meta_link_ask(struct meta_link *link, const Drover__MetaOp *op);
+/* The same, answered already from what is known at this moment; NULL: it has to be asked. */
+struct meta_call *meta_link_known(struct meta_link *link, const Drover__MetaOp *op, int64_t now_ms);
+/* Asks to open. True: *attr is known, and the file is open as soon as the caller likes: the owner
+ * will have heard of it before the file can be changed or removed. */
+bool meta_link_open(struct meta_link *link, const Drover__MetaOp *op, int64_t now_ms,
+                    struct meta_call **out, struct engine_attr *attr);
 const Drover__MetaAnswer *meta_call_answer(const struct meta_call *call); /* NULL: not yet */
-uint64_t meta_call_key(const struct meta_call *call); /* meta_key_of what was asked */
+/* It tells attributes or content of a file that a change of ours has changed since. */
+bool meta_call_is_overtaken(const struct meta_link *link, const struct meta_call *call);
+bool meta_call_is_reading(const struct meta_call *call); /* to ask again does no harm */
+uint64_t meta_call_key(const struct meta_call *call);    /* meta_key_of what was asked */
 uint64_t meta_key_of(const Drover__MetaOp *op); /* verb, inodes, names, offset: is it the same? */
 void meta_link_drop(struct meta_link *link, struct meta_call *call); /* NULL does nothing */
 /* The same for one whose answer was not made use of: what it opened or locked, now or later, is
@@ -71,6 +87,7 @@ void meta_link_bye(struct meta_link *link);
 
 struct meta_link_counts {
     uint64_t asks, answers, again, kept, kept_bytes, hellos, lost;
+    uint64_t known, known_bytes, forgets; /* answered without asking; now; told to forget */
 };
 void meta_link_counts(const struct meta_link *link, struct meta_link_counts *out);
 

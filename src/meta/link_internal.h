@@ -1,8 +1,9 @@
-/* link_internal.h - what link.c and link_kept.c share. Only they include it. */
+/* link_internal.h - what the files of link*.c share. Only they include it. */
 #ifndef META_LINK_INTERNAL_H
 #define META_LINK_INTERNAL_H
 
 #include "meta/counts.h"
+#include "meta/known.h"
 #include "meta/link.h"
 
 #include <sys/queue.h>
@@ -27,6 +28,7 @@ struct meta_call {
     bool is_kept;    /* in `kept` */
     bool is_again;   /* kept, and said again to a new owner */
     bool is_sent;    /* over the present connection */
+    bool is_early;   /* OPEN: its caller did not wait for the answer */
 };
 TAILQ_HEAD(call_list, meta_call);
 
@@ -45,15 +47,23 @@ struct meta_link {
     uint64_t forgotten_at;          /* durable, when stored ones were last let go */
     uint64_t progress, lapses;
     int64_t heard_ms, sent_ms, greeted_ms, now_ms;
-    bool is_silent; /* for a lease */
+    int64_t proven_ms; /* when we sent what the owner had heard: the lease runs from there */
+    int64_t alive_ms;  /* when we last gave a sign of life */
+    bool is_silent;    /* for a lease */
     bool has_unsent;
     Drover__MetaAnswer *welcome; /* the message with the last one */
-    struct counts opens;
+    struct known *known;
+    uint64_t tide;       /* the latest heard */
+    struct counts opens; /* those opened early included, */
+    struct counts early; /* of which the owner has not answered these */
     struct Drover__MetaLock *locks;
     size_t lock_count, lock_cap;
     struct err refused;
     struct meta_link_counts counts;
 };
+
+/* link_call.c */
+void call_describe(struct meta_call *call, const Drover__MetaOp *op);
 
 /* link_kept.c */
 /* A change was answered well: kept until it is stored. */
@@ -67,6 +77,11 @@ void kept_forget_stored(struct meta_link *link);
 void kept_say_again(struct meta_link *link, uint64_t last);
 struct meta_call *kept_find(const struct meta_link *link, uint64_t number);
 void call_free_unused(struct meta_call *call);
+
+/* link_known.c */
+/* What an answer lets us know, and what our own changes make untrue. `bytes` are the message's. */
+void known_hear(struct meta_link *link, const struct meta_call *call,
+                const Drover__MetaAnswer *answer, const void *bytes, size_t size);
 
 /* What this mount has open and locked. */
 void holdings_asked(struct meta_link *link, const struct meta_call *call);

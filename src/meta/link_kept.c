@@ -186,6 +186,13 @@ void holdings_asked(struct meta_link *link, const struct meta_call *call)
 void holdings_answered(struct meta_link *link, const struct meta_call *call,
                        const Drover__MetaAnswer *answer)
 {
+    if (call->is_early) {
+        (void)counts_remove(&link->early, call->inode);
+        if (answer->code != ERR_OK) {
+            (void)counts_remove(&link->opens, call->inode);
+        }
+        return;
+    }
     if (answer->code != ERR_OK) {
         return;
     }

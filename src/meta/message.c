@@ -108,7 +108,8 @@ enum err_code meta_parse_ask(const void *bytes, size_t size, Drover__MetaAsk **o
     Drover__MetaAsk *ask =
         size <= META_MESSAGE_BYTES_MAX ? drover__meta_ask__unpack(NULL, size, bytes) : NULL;
     bool sound = ask && (!ask->hello || hello_is_sound(ask->hello)) &&
-                 (ask->number == 0) == (ask->op.len == 0) && ask->number <= INT64_MAX;
+                 (ask->number == 0) == (ask->op.len == 0) && ask->number <= INT64_MAX &&
+                 ask->n_forgot <= META_FORGOT_MAX;
     if (!sound) {
         meta_free_ask(ask);
         return err_set(err, ERR_INVALID, "a message from a mount makes no sense");
@@ -204,7 +205,8 @@ enum err_code meta_parse_answer(const void *bytes, size_t size, Drover__MetaAnsw
     bool sound = answer && answer->code <= ERR_IO && answer->posix < 4096 &&
                  text_fits(answer->text) && text_fits(answer->bye) && entries_are_sound(answer) &&
                  extents_are_sound(answer->extent, answer->n_extent, false) &&
-                 (!answer->welcome || welcome_is_sound(answer->welcome));
+                 (!answer->welcome || welcome_is_sound(answer->welcome)) &&
+                 answer->n_touched <= META_TOUCHED_MAX;
     if (!sound) {
         meta_free_answer(answer);
         return err_set(err, ERR_INVALID, "a message from the owner makes no sense");

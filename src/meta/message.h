@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    META_PROTOCOL = 1,
+    META_PROTOCOL = 2,
     META_ID_BYTES = 16,
     META_MESSAGE_BYTES_MAX = 4 << 20,
     META_WRITE_BYTES_MAX = 1 << 20, /* of data in one write */
@@ -28,6 +28,8 @@ enum {
     META_OPEN_MAX = 200000,         /* files that a mount has open */
     META_LOCKS_MAX = 50000,
     META_ORDER_BYTES_MAX = 512,
+    META_TOUCHED_MAX = 8, /* inodes of one change */
+    META_FORGOT_MAX = 64, /* in one message */
 };
 
 /* ERR_INVALID is the only error. */
@@ -40,6 +42,8 @@ MUST_USE enum err_code meta_parse_answer(const void *bytes, size_t size, Drover_
 void meta_free_ask(Drover__MetaAsk *ask); /* NULL does nothing */
 void meta_free_op(Drover__MetaOp *op);
 void meta_free_answer(Drover__MetaAnswer *answer);
+
+#define META_FORGET_ALL UINT64_MAX /* instead of an inode */
 
 bool meta_is_change(Drover__MetaVerb verb); /* of the volume: carried out once, in order */
 

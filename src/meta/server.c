@@ -47,6 +47,7 @@ bool server_is_open(void *context, uint64_t inode)
 static void pack_answer(struct meta_server *server, Drover__MetaAnswer *answer, struct str *out)
 {
     answer->durable = volume_seq_durable(server->volume);
+    answer->tide = answer->tide ? answer->tide : server->tide;
     size_t size = drover__meta_answer__get_packed_size(answer);
     str_clear(out);
     str_add_repeat(out, " ", size);
@@ -56,6 +57,7 @@ static void pack_answer(struct meta_server *server, Drover__MetaAnswer *answer, 
 void server_send(struct meta_server *server, struct session *session, Drover__MetaAnswer *answer)
 {
     AUTO_STR struct str bytes = {0};
+    answer->clock_ms = grant_clock(session);
     pack_answer(server, answer, &bytes);
     (void)server->options.send(server->options.context, &session->peer, bytes.text, bytes.size);
 }
@@ -80,6 +82,7 @@ void server_answer(struct meta_server *server, struct ask *ask, struct reply *re
     answer->posix = (uint32_t)reply->posix;
     answer->text = code == ERR_OK ? (char *)(uintptr_t) "" : (char *)(uintptr_t)err->text;
     answer->seq = volume_seq_next(server->volume);
+    answer->clock_ms = grant_clock(session);
     pack_answer(server, answer, &bytes);
     if (session->peer.key[0]) {
         (void)server->options.send(server->options.context, &session->peer, bytes.text, bytes.size);
@@ -127,6 +130,7 @@ static bool attempt(struct meta_server *server, struct ask *ask)
         }
         code = trouble;
     }
+    grant_answer(server, ask, &reply, code);
     server_answer(server, ask, &reply, code, &err);
     arena_release(&reply.arena);
     str_release(&reply.bytes);
@@ -231,6 +235,7 @@ void meta_server_take(struct meta_server *server, const struct door_sender *from
                       size_t size, int64_t now_ms)
 {
     Drover__MetaAsk *message = NULL;
+    server->now_ms = now_ms;
     if (meta_parse_ask(bytes, size, &message, NULL) != ERR_OK) {
         return;
     }
@@ -248,6 +253,8 @@ void meta_server_take(struct meta_server *server, const struct door_sender *from
         return;
     }
     session->heard_ms = now_ms;
+    session->clock_ms =
+        message->clock_ms > session->clock_ms ? message->clock_ms : session->clock_ms;
     session->peer = *from;
     if (message->floor > session->floor) {
         session->floor = message->floor;
@@ -262,6 +269,10 @@ void meta_server_take(struct meta_server *server, const struct door_sender *from
         say_who(server, from); /* it will all be said again */
     } else if (message->number > 0) {
         take_op(server, session, message);
+    } else if (message->n_forgot > 0) {
+        for (size_t i = 0; i < message->n_forgot; i++) {
+            grant_forgot(server, session, message->forgot[i]);
+        }
     } else {
         echo(server, session, message->after);
     }
@@ -279,11 +290,15 @@ static void check_leases(struct meta_server *server, int64_t now_ms)
         struct session *session = server->sessions[i];
         if (gap_ms > META_HEARTBEAT_MS) {
             session->heard_ms += gap_ms;
+            for (size_t j = 0; j < session->recall_count; j++) {
+                session->recalls[j].sent_ms += gap_ms;
+            }
         }
         if (session->is_lapsed && now_ms - session->lapsed_ms > FORGET_MS) {
             session_end(server, session);
         } else if (!session->is_lapsed && !server->recovering &&
-                   now_ms - session->heard_ms > server->lease_ms) {
+                   (now_ms - session->heard_ms > server->lease_ms ||
+                    grant_is_overdue(server, session))) {
             session_lapse(server, session, now_ms);
         }
     }
@@ -305,6 +320,7 @@ static void free_ended(struct meta_server *server)
 
 void meta_server_turn(struct meta_server *server, int64_t now_ms)
 {
+    server->now_ms = now_ms;
     check_leases(server, now_ms);
     free_ended(server);
     if (server->recovering) {
@@ -328,6 +344,7 @@ void meta_server_turn(struct meta_server *server, int64_t now_ms)
     if (!server->recovering) {
         server_sweep(server);
     }
+    grant_turn(server);
     if (server->writers_changed) {
         server_set_writers(server);
     }
@@ -341,9 +358,11 @@ enum err_code meta_server_create(struct volume *volume, const struct meta_server
     server->engine = volume_engine(volume);
     server->options = *options;
     server->lease_ms = options->lease_ms ? options->lease_ms : META_LEASE_MS;
-    server->turned_ms = now_ms;
+    server->grants_max = options->grants_max ? options->grants_max : META_GRANTS_MAX;
+    server->turned_ms = server->now_ms = now_ms;
     server->next_writer = 1;
     server->stamp = (uint64_t)volume_term(volume) << 40;
+    server->tide = server->stamp; /* above that of every owner before */
     enum err_code code = sessions_restore(server, now_ms, err);
     if (code != ERR_OK) {
         meta_server_destroy(server);
@@ -377,11 +396,12 @@ void meta_server_counts(const struct meta_server *server, struct meta_server_cou
     out->sessions = server->session_count;
     out->locks = server->lock_count;
     out->recovering = server->recovering;
-    out->lapsed = out->opens = out->parked = 0;
+    out->lapsed = out->opens = out->parked = out->grants = 0;
     for (size_t i = 0; i < server->session_count; i++) {
         const struct session *session = server->sessions[i];
         out->lapsed += session->is_lapsed;
         out->opens += session->opens.sum;
+        out->grants += session->grants.count;
         out->parked += session->parked_count;
     }
 }

@@ -15,6 +15,15 @@
  * and new files that it never closed are removed. When it comes back it is told so. Its packs are
  * let be and its last answers kept for ten minutes more.
  *
+ * Answers carry grants: what the mount may go on believing without asking, by inode; for a folder
+ * also the names in it. A change that touches such an inode is carried out, and answered, only when
+ * every other mount that was granted it has been told to forget it and has said that it has, or has
+ * lapsed. A mount counts its lease from when it sent the last message that the owner had heard
+ * before it sent the oldest Forget not yet carried out (MetaAnswer.clock_ms), which is never later
+ * than the owner counts it; so nothing that is believed is older than the last change answered.
+ * An inode that was recalled is granted to nobody for a fifth of the lease: what several mounts
+ * change in turn is asked for each time.
+ *
  * One thread owns a server. Nothing here blocks but orders (gc, snapshots), creation and the end
  * of recovery. The volume is borrowed.
  */
@@ -29,7 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { META_LEASE_MS = 10 * 1000, META_HEARTBEAT_MS = 1000 };
+enum { META_LEASE_MS = 10 * 1000, META_HEARTBEAT_MS = 1000, META_GRANTS_MAX = 1 << 20 };
 
 struct meta_server;
 
@@ -37,6 +46,7 @@ struct meta_server_options { /* all of it is borrowed for the server's life */
     const char *secret;
     const char *url, *endpoint, *region, *addressing; /* of the store, for mounts; or NULL */
     int64_t lease_ms;                                 /* 0: META_LEASE_MS */
+    size_t grants_max; /* inodes granted to one mount; 0: META_GRANTS_MAX; four times it to all */
     /* False: it could not be sent; the mount will ask again. */
     bool (*send)(void *context, const struct door_sender *to, const void *bytes, size_t size);
     void (*tell)(void *context, const char *line); /* what people should know; or NULL */
@@ -58,6 +68,7 @@ void meta_server_turn(struct meta_server *server, int64_t now_ms);
 struct meta_server_counts {
     uint64_t sessions, lapsed, opens, locks, parked;
     uint64_t asks, changes, repeated;
+    uint64_t grants, recalls; /* now; ever */
     bool recovering;
 };
 void meta_server_counts(const struct meta_server *server, struct meta_server_counts *out);

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "meta/counts.h"
+#include "meta/inodes.h"
 #include "meta/message.h"
 #include "meta/server.h"
 
@@ -13,6 +14,8 @@ enum {
     ANSWERS_MAX = 65536,        /* kept for one mount */
     FORGET_MS = 10 * 60 * 1000, /* a lapsed session is remembered for this long */
     SKIPPED_INODES = 1 << 24,
+    GRANTS_SUM = 4, /* all mounts together have this many times the grants of one */
+    HOT = 1 << 16,
 };
 
 struct session;
@@ -37,6 +40,13 @@ struct fresh_file { /* made and not yet closed */
     char *name;
 };
 
+struct recall {     /* a Forget that has not been carried out yet */
+    uint64_t inode; /* or META_FORGET_ALL */
+    uint64_t tide;
+    int64_t sent_ms, again_ms; /* at first; and for the last time */
+    int64_t clock_ms;          /* the mount's, of what was heard of it before */
+};
+
 struct session {
     uint8_t mount[META_ID_BYTES];
     struct door_sender peer; /* key "": not back yet since this owner began */
@@ -46,10 +56,16 @@ struct session {
     uint64_t last; /* the number of its last change */
     uint64_t top;  /* the largest number that was asked: nothing before it was lost on the way */
     int64_t heard_ms;
+    int64_t clock_ms; /* the mount's own, of the latest message heard */
     int64_t lapsed_ms;
+    uint64_t serial;        /* of its last hello */
+    struct inodes grants;   /* what it may know without asking */
+    struct recall *recalls; /* the oldest first */
+    size_t recall_count, recall_cap;
     uint64_t welcome_seq; /* welcome waits for this commit */
     bool is_welcome, is_lapsed, is_ready, is_restored;
-    bool is_over; /* said goodbye, or was forgotten: freed by the next turn */
+    bool knows_too_much; /* it is to forget everything */
+    bool is_over;        /* said goodbye, or was forgotten: freed by the next turn */
     struct counts opens;
     struct fresh_file *fresh;
     size_t fresh_count, fresh_cap;
@@ -71,6 +87,10 @@ struct meta_server {
     struct meta_server_options options;
     int64_t lease_ms;
     int64_t turned_ms;
+    int64_t now_ms;
+    uint64_t tide;
+    size_t grants_max, grant_sum; /* of one session; of all */
+    int64_t hot_ms[HOT]; /* by inode: until when nobody is granted it, since it was recalled */
     struct session **sessions;
     size_t session_count, session_cap;
     uint32_t next_writer;
@@ -79,7 +99,7 @@ struct meta_server {
     int64_t recover_until_ms;
     struct lock *locks;
     size_t lock_count, lock_cap;
-    bool locks_changed; /* someone may get what they wait for */
+    bool locks_changed; /* or grants: someone may get what they wait for */
     uint64_t *forgets;  /* closed for good: freed if nobody has them open */
     size_t forget_count, forget_cap;
     struct fresh_file *litter;
@@ -140,6 +160,23 @@ MUST_USE enum err_code lock_take(struct meta_server *server, struct session *ses
                                  const Drover__MetaLock *wanted, bool waits, int *posix,
                                  struct err *err);
 void lock_drop_session(struct meta_server *server, const struct session *session);
+
+/* server_grant.c */
+/* Before a change: whoever else may know something of what it touches is told to forget it, and the
+ * change waits (ERR_AGAIN) until they have. Notes in the answer what is touched. */
+MUST_USE enum err_code grant_clear(struct meta_server *server, const struct ask *ask,
+                                   struct reply *reply, struct err *err);
+/* The same for one inode, whoever may know of it. True: nobody does. */
+bool grant_recall(struct meta_server *server, const struct session *keeper, uint64_t inode);
+/* Marks in the answer what the mount may know from now on without asking. */
+void grant_answer(struct meta_server *server, const struct ask *ask, struct reply *reply,
+                  enum err_code code);
+void grant_forgot(struct meta_server *server, struct session *session, uint64_t tide);
+void grant_drop(struct meta_server *server, struct session *session); /* it knows nothing */
+int64_t grant_clock(const struct session *session); /* from which its lease runs */
+/* True: it has not carried out a Forget for the time of the lease. */
+bool grant_is_overdue(const struct meta_server *server, const struct session *session);
+void grant_turn(struct meta_server *server);
 
 /* server_recover.c */
 void server_recover(struct meta_server *server, int64_t now_ms); /* ends it when it is time */

@@ -177,6 +177,11 @@ static enum err_code op_open(struct meta_server *server, struct ask *ask, struct
 static enum err_code op_close(struct meta_server *server, struct ask *ask, struct err *err)
 {
     uint64_t inode = ask->op->inode;
+    for (const struct ask *other = ask->session->parked; other != ask; other = other->next) {
+        if (other->op->verb == DROVER__META_VERB__META_VERB_OPEN && other->op->inode == inode) {
+            return err_set(err, ERR_AGAIN, "it has not been opened yet");
+        }
+    }
     bool is_last = server_opens(server, inode) == counts_of(&ask->session->opens, inode) &&
                    counts_of(&ask->session->opens, inode) == 1;
     if (is_last) {
@@ -319,7 +324,10 @@ static enum err_code change(struct meta_server *server, struct ask *ask, struct 
 {
     struct engine_attr attr = {0};
     const Drover__MetaOp *op = ask->op;
-    enum err_code code;
+    enum err_code code = grant_clear(server, ask, reply, err);
+    if (code != ERR_OK) {
+        return code;
+    }
     if (op->verb == DROVER__META_VERB__META_VERB_MAKE) {
         code = op_make(server, ask, &attr, &reply->posix, err);
     } else if (op->verb == DROVER__META_VERB__META_VERB_WRITE) {
@@ -334,6 +342,7 @@ static enum err_code change(struct meta_server *server, struct ask *ask, struct 
     if (code != ERR_OK) {
         return code;
     }
+    server->tide++;
     struct session *session = ask->session;
     session->last = ask->number > session->last ? ask->number : session->last;
     session_store(server, session); /* in the same commit as the change */

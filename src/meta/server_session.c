@@ -52,6 +52,8 @@ void session_destroy(struct session *session)
         free(session->fresh[i].name);
     }
     counts_release(&session->opens);
+    inodes_release(&session->grants);
+    free(session->recalls);
     free(session->answers);
     free(session->fresh);
     free(session);
@@ -231,14 +233,20 @@ void session_hello(struct meta_server *server, const struct door_sender *from,
         refuse(server, from, "this mount has said goodbye");
         return;
     }
+    if (session && hello->serial <= session->serial) {
+        return; /* overtaken by a later one */
+    }
     if (is_new) {
         session = begin(server, hello);
     }
     if (is_new || session->is_lapsed || (session->is_restored && !session->peer.key[0])) {
         take_holdings(server, session, hello);
     }
+    session->serial = hello->serial;
     session->peer = *from;
     session->heard_ms = now_ms;
+    grant_drop(server, session); /* it has forgotten everything before it said hello */
+    server->tide++;              /* and takes in nothing that was answered before */
     if (session->is_welcome || session->is_restored) {
         session_welcome(server, session);
     }
@@ -296,6 +304,7 @@ void session_lapse(struct meta_server *server, struct session *session, int64_t 
     session->is_lapsed = true;
     session->lapsed_ms = now_ms;
     drop_opens(server, session);
+    grant_drop(server, session);
     drop_waiting_locks(session);
     for (size_t i = 0; i < session->fresh_count; i++) {
         VEC_PUSH(server->litter, server->litter_count, server->litter_cap) = session->fresh[i];
@@ -306,6 +315,7 @@ void session_lapse(struct meta_server *server, struct session *session, int64_t 
 void session_end(struct meta_server *server, struct session *session)
 {
     drop_opens(server, session);
+    grant_drop(server, session);
     engine_service_put(server->engine, session->mount, NULL, 0);
     session->is_over = true;
 }
@@ -325,6 +335,11 @@ static bool clear_litter(struct meta_server *server, const struct fresh_file *fi
         engine_release(server->engine, file->inode);
         return true;
     }
+    bool folder_is_clear = grant_recall(server, NULL, file->folder);
+    if (!grant_recall(server, NULL, file->inode) || !folder_is_clear) {
+        return false; /* not before everyone has forgotten it */
+    }
+    server->tide++;
     struct engine_caller caller = {.now_ns = attr.mtime_ns};
     struct engine_remove remove = {.folder = file->folder, .name = file->name};
     return engine_remove(server->engine, &caller, &remove, &posix, &err) != ERR_AGAIN;

@@ -20,6 +20,8 @@ struct world_mount {
     struct door_sender sender;
     struct world_mail *up, *down; /* on their way, oldest first */
     bool is_cut;                  /* nothing goes through */
+    bool is_deaf;                 /* what it is told to forget is lost, all else is not */
+    bool is_frozen;               /* it does not run; what is sent to it waits */
 };
 
 struct world {
@@ -29,6 +31,7 @@ struct world {
     struct world_mount mounts[WORLD_MOUNTS];
     size_t mount_count;
     int64_t now_ms;
+    size_t grants_max;
     struct rng rng;
 };
 

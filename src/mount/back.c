@@ -236,8 +236,7 @@ enum err_code back_open(struct mount *mount, struct request *request, struct eng
                         int *posix, struct err *err)
 {
     if (mount->dealer) {
-        Drover__MetaOp op = remote_op(request, DROVER__META_VERB__META_VERB_OPEN);
-        return remote_attr(mount, request, &op, out, posix, err);
+        return remote_open_file(mount, request, out, posix, err);
     }
     return ERR_OK;
 }

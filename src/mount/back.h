@@ -105,6 +105,9 @@ enum err_code back_order(struct mount *mount, struct request *request, struct er
 
 void back_make_room(struct mount *mount); /* for what waits to be placed */
 
+/* Before another attempt: if what was answered is older than a change of our own that has been
+ * answered since, it is asked again. The kernel takes a file's size from us when it appends. */
+void memo_refresh(struct mount *mount, struct request *request);
 void memo_release(struct mount *mount, struct request *request);
 /* The same for a request that is given up before it has made use of its answers. */
 void memo_abandon(struct mount *mount, struct request *request);

@@ -32,6 +32,22 @@ void memo_release(struct mount *mount, struct request *request)
     request->memo = (struct memo){0};
 }
 
+void memo_refresh(struct mount *mount, struct request *request)
+{
+    enum { TRIES = 3 }; /* a file that is written all the time is answered at last */
+    bool is_overtaken = false;
+    bool may_ask_again = request->refreshed < TRIES;
+    for (size_t i = 0; i < request->memo.count; i++) {
+        const struct meta_call *call = request->memo.calls[i];
+        is_overtaken = is_overtaken || meta_call_is_overtaken(mount->link, call);
+        may_ask_again = may_ask_again && meta_call_is_reading(call);
+    }
+    if (is_overtaken && may_ask_again) {
+        request->refreshed++;
+        memo_release(mount, request);
+    }
+}
+
 void memo_abandon(struct mount *mount, struct request *request)
 {
     for (size_t i = 0; i < request->memo.count; i++) {
@@ -69,7 +85,8 @@ enum err_code remote_ask(struct mount *mount, struct request *request, const Dro
     struct meta_call *call = memo_find(request, meta_key_of(op));
     *posix = 0;
     if (call == NULL) {
-        call = meta_link_ask(mount->link, op);
+        call = meta_link_known(mount->link, op, clock_boot_ms());
+        call = call ? call : meta_link_ask(mount->link, op);
         VEC_PUSH(memo->calls, memo->count, memo->cap) = call;
     }
     *answer = meta_call_answer(call);
@@ -77,6 +94,25 @@ enum err_code remote_ask(struct mount *mount, struct request *request, const Dro
         return err_set(err, ERR_AGAIN, "asked the owner");
     }
     return verdict(*answer, posix, err);
+}
+
+/* A file whose attributes are known is open at once, and the owner is told. If the request has to
+ * be tried again, for whatever cause, it waits for the owner's answer. */
+enum err_code remote_open_file(struct mount *mount, struct request *request,
+                               struct engine_attr *out, int *posix, struct err *err)
+{
+    Drover__MetaOp op = remote_op(request, DROVER__META_VERB__META_VERB_OPEN);
+    struct memo *memo = &request->memo;
+    *posix = 0;
+    if (memo_find(request, meta_key_of(&op)) == NULL) {
+        struct meta_call *call = NULL;
+        bool is_known = meta_link_open(mount->link, &op, clock_boot_ms(), &call, out);
+        VEC_PUSH(memo->calls, memo->count, memo->cap) = call;
+        if (is_known) {
+            return ERR_OK;
+        }
+    }
+    return remote_attr(mount, request, &op, out, posix, err);
 }
 
 /* Kinds of answers. ---------------------------------------------------------------------------- */

@@ -14,6 +14,8 @@ Drover__MetaOp remote_op(const struct request *request, Drover__MetaVerb verb);
 /* The answer, or ERR_AGAIN until it is there. Valid as long as the request. */
 enum err_code remote_ask(struct mount *mount, struct request *request, const Drover__MetaOp *op,
                          const Drover__MetaAnswer **answer, int *posix, struct err *err);
+enum err_code remote_open_file(struct mount *mount, struct request *request,
+                               struct engine_attr *out, int *posix, struct err *err);
 enum err_code remote_attr(struct mount *mount, struct request *request, const Drover__MetaOp *op,
                           struct engine_attr *out, int *posix, struct err *err);
 enum err_code remote_bytes(struct mount *mount, struct request *request, const Drover__MetaOp *op,

@@ -37,7 +37,8 @@ static void on_init(void *context, struct fuse_conn_info *conn)
     }
     if (mount->dealer) { /* others change files and folders too */
         wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
-                 FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_FLOCK_LOCKS;
+                 FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ATOMIC_O_TRUNC |
+                 FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_FLOCK_LOCKS;
     }
     conn->want = conn->capable & wanted;
     conn->max_write = 1 << 20;

@@ -86,6 +86,9 @@ void request_retry(struct mount *mount)
         list = request->next;
         request->next = NULL;
         bool is_left = is_dying(request->req);
+        if (request->memo.count > 0) {
+            memo_refresh(mount, request);
+        }
         if (is_left) {
             memo_abandon(mount, request);
             fuse_reply_err(request->req, EINTR);

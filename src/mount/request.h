@@ -71,6 +71,7 @@ struct request {
     struct fuse_file_info fi;
     uint64_t seq; /* a commit that is waited for; 0: not yet begun */
     struct memo memo;
+    int refreshed; /* how often its memo was asked anew */
     struct request *next;
 };
 
