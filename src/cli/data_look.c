@@ -469,7 +469,7 @@ int data_verb_rm(struct data_arguments *arguments, int count, char **words)
 
 int data_verb_mv(struct data_arguments *arguments, int count, char **words)
 {
-    struct data_open open;
+    struct data_open open = {0};
     struct volume_ref to = {0};
     struct err err = {0};
     if (count != 2) {

@@ -287,7 +287,7 @@ static enum err_code remove_one(struct tree *tree, const struct engine_caller *c
 static enum err_code empty_folder(struct tree *tree, const struct engine_caller *caller,
                                   uint64_t folder, struct err *err)
 {
-    struct tree_entries entries;
+    struct tree_entries entries = {0};
     enum err_code code = tree_list(tree, folder, &entries, err);
     if (code != ERR_OK) {
         return code;

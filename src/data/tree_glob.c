@@ -42,6 +42,7 @@ static enum err_code expand(struct tree *tree, const char *done, const char *res
     }
     if (!has_pattern(part, size)) {
         str_addf(&path, "%s/%s", done, part);
+        CHECK(behind); /* the pattern is there */
         return expand(tree, str_text(&path), behind, out, err);
     }
     struct engine_attr folder;

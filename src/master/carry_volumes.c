@@ -78,21 +78,25 @@ void carry_add_volumes(struct carrier *carrier, const struct flow *flow,
     add_inputs(carrier, flow, experiment, run);
 }
 
+static void need_volume(struct owners *owners, const struct flow *flow,
+                        const struct recipe_volume *volume)
+{
+    const struct store_place *place =
+        volume->listed ? stores_find(&flow->stores, volume->listed) : NULL;
+    if (place && !volume->snapshot) {
+        owners_need(owners, &(struct owners_volume){place->store, place->endpoint, place->region,
+                                                    place->addressing});
+    } else if (volume->store && !volume->snapshot) {
+        owners_need(owners, &(struct owners_volume){volume->store, "", "", ""});
+    }
+}
+
 void carry_need_volumes(struct owners *owners, const struct flow *flow)
 {
     for (size_t e = 0; e < flow->recipe->experiment_count; e++) {
         const struct recipe_volumes *volumes = &flow->recipe->experiments[e].volumes;
         for (size_t i = 0; i < volumes->count; i++) {
-            const struct recipe_volume *volume = &volumes->items[i];
-            const struct store_place *place =
-                volume->listed ? stores_find(&flow->stores, volume->listed) : NULL;
-            if (!volume->snapshot && (volume->store || place)) {
-                owners_need(owners,
-                            &(struct owners_volume){.store = place ? place->store : volume->store,
-                                                    .endpoint = place ? place->endpoint : "",
-                                                    .region = place ? place->region : "",
-                                                    .addressing = place ? place->addressing : ""});
-            }
+            need_volume(owners, flow, &volumes->items[i]);
         }
     }
 }

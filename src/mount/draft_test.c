@@ -64,7 +64,7 @@ static void compare(struct model *model)
 static void place(struct model *model, size_t index)
 {
     struct draft_segment *segment = &model->draft.segments[index];
-    if (segment->kind != DRAFT_MEMORY || model->shelf.count == STEPS * 8) {
+    if (segment->kind != DRAFT_MEMORY || model->shelf.count == (size_t)STEPS * 8) {
         return;
     }
     struct extent extent = {.file_offset = segment->offset,
