@@ -487,7 +487,7 @@ int data_verb_mv(struct data_arguments *arguments, int count, char **words)
         volume_ref_release(&to);
         return exit_code;
     }
-    if (to.url && strcmp(to.url, open.ref.url) != 0) {
+    if (to.url && (!open.ref.url || strcmp(to.url, open.ref.url) != 0)) {
         code =
             err_set(&err, ERR_INVALID, "mv works within one volume; use get and put between two");
     }
