@@ -327,6 +327,7 @@ static int run(int argc, char **argv)
     struct mount_arguments arguments = {.ready_fd = -1};
     struct err err;
     int exit_code = parse(&arguments, argc, argv);
+    arguments.allow_other = arguments.allow_other || geteuid() == 0;
     if (exit_code >= 0) {
         volume_ref_release(&arguments.over);
         return exit_code;
@@ -381,7 +382,7 @@ const struct cli_command cmd_mount = {
         "  --read-only          what is there now, unchanging\n"
         "  --cache-dir DIR      where fetched data is kept (default: ~/.cache/drover)\n"
         "  --cache-size SIZE    how much of it at most: 20G, 500M (default: 10G)\n"
-        "  --allow-other        let other users in\n"
+        "  --allow-other        let other users in, as modes permit; a mount of root always does\n"
         "  --take-over          even if another machine seems to have it mounted for writing\n"
         "  --foreground         stay, and say on stderr what goes wrong\n"
         "  --stats FOLDER       what a mount has done, and what its requests cost; with --json\n"

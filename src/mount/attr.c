@@ -79,6 +79,9 @@ static bool try_setattr(struct mount *mount, struct request *request)
     if (file != NULL && file->has_draft && (request->set.set & ENGINE_SET_MTIME)) {
         file->mtime_ns = request->set.attr.mtime_ns;
     }
+    if (file != NULL && (request->set.set & ENGINE_SET_MODE)) {
+        file->kill_priv = false; /* the rights were given after what was written so far */
+    }
     reply_attr(mount, request, &attr);
     return true;
 }
