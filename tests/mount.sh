@@ -12,7 +12,7 @@ check_exit 2 "a volume that is not there" "$DROVER" mount nosuch "$M"
 check "mounting returns once it is mounted" mount_on t
 check_output "the table of mounts shows it" "^file://$PWD/store $M fuse.drover rw" cat /proc/mounts
 
-seed=$RANDOM
+seed=${SEED:-$RANDOM}
 echo "# seed $seed"
 check "random reads, writes, cuts and maps of a file" "$FILETEST" fsx "$M/fsx" "$seed" 2500
 check "random names, as in a plain folder" env FILETEST_MODEL="$T/model" "$FILETEST" names "$M/names" "$seed" 4000
