@@ -43,7 +43,7 @@ int data_close(struct data_open *open, int exit_code);
 struct tree;
 struct tree data_tree(const struct data_open *open);
 /* The folder a volume is mounted on for writing on this machine; NULL: none. The caller frees it.
- */
-char *data_mounted_at(const struct volume_ref *ref);
+ * *is_silent: the mount there has not answered for wait_ms (mount_talk.h). */
+char *data_mounted_at(const struct volume_ref *ref, int wait_ms, bool *is_silent);
 
 #endif
