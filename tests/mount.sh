@@ -9,6 +9,8 @@ mount_possible || skip_all "$mount_why"
 "$DROVER" volume create t --store "file://$PWD/store" >/dev/null
 check_exit 2 "a folder that is not there" "$DROVER" mount t nowhere
 check_exit 2 "a volume that is not there" "$DROVER" mount nosuch "$M"
+touch file
+check_exit 2 "a file is no folder to be mounted on" "$DROVER" mount t file
 check "mounting returns once it is mounted" mount_on t
 check_output "the table of mounts shows it" "^file://$PWD/store $M fuse.drover rw" cat /proc/mounts
 

@@ -199,8 +199,8 @@ static enum err_code serve(struct mount_arguments *arguments, struct err *err)
                                      .cache_folder = arguments->cache_folder,
                                      .cache_bytes = arguments->cache_bytes};
     enum err_code code = volume_use_open(&arguments->ref, &how, &use, err);
-    if (code != ERR_OK) {
-        return code;
+    if (code != ERR_OK) { /* a node reads who has it from the text */
+        return arguments->for_node ? code : volume_use_advise(&arguments->ref, code, err);
     }
     volume_ref_add_label(&label, &arguments->ref);
     struct mount_options options = {.folder = arguments->folder,
@@ -327,6 +327,10 @@ static int refuse_occupied(const char *folder)
     case MOUNT_TALK_LIVES:
         break;
     }
+    struct stat stat_of;
+    if (stat(folder, &stat_of) == 0 && !S_ISDIR(stat_of.st_mode)) {
+        return cli_error(EXIT_USAGE, "%s: is no folder: only a folder can be mounted on", folder);
+    }
     return -1;
 }
 
@@ -345,11 +349,13 @@ static int run(int argc, char **argv)
         return mount_talk_stats(argv[optind], arguments.as_json);
     }
     if (rest != 2) {
-        return cli_usage_error(&cmd_mount, "needs a VOLUME and a FOLDER");
+        return cli_usage_error(&cmd_mount, arguments.shows_stats ? "--stats needs one FOLDER"
+                                                                 : "needs a VOLUME and a FOLDER");
     }
     arguments.folder = realpath(argv[optind + 1], NULL);
     if (!arguments.folder) {
-        return cli_error(EXIT_USAGE, "%s: %s", argv[optind + 1], strerror(errno));
+        return cli_error(EXIT_USAGE, "%s: %s%s", argv[optind + 1], strerror(errno),
+                         errno == ENOENT ? " (mkdir makes the folder)" : "");
     }
     exit_code = refuse_occupied(argv[optind + 1]);
     if (exit_code >= 0) {
@@ -445,8 +451,10 @@ static int run_unmount(int argc, char **argv)
     int failed = unmount_folder(folder);
     if (failed) {
         return cli_error(EXIT_WORK_FAILED, "%s: %s%s", folder, strerror(failed),
-                         failed == EBUSY ? " (a program has a file open there, or works in it)"
-                                         : "");
+                         failed == EBUSY
+                             ? " (a program has a file open there, or works in it: fuser -vm "
+                               "FOLDER names it)"
+                             : "");
     }
     int exit_code = mount_talk_wait(watch, look.pid);
     return look.has_failed

@@ -69,6 +69,8 @@ int data_open(const char *word, const struct volume_ref *over, bool writes, stru
         code = err_set(&err, ERR_DENIED,
                        "%s is mounted at %s: change it there with ordinary commands (cp, mv, rm)",
                        word, mounted);
+    } else if (code != ERR_OK) {
+        code = volume_use_advise(&open.ref, code, &err);
     }
     if (code != ERR_OK) {
         volume_ref_release(&open.ref);
