@@ -161,6 +161,35 @@ def test_fifos_and_sockets_work():
     assert stat.S_ISSOCK(os.lstat("socket").st_mode)
 
 
+def test_a_folder_that_was_removed_is_there_for_who_has_it_open():
+    os.mkdir("left", 0o751)
+    fd = os.open("left", os.O_RDONLY)
+    os.rmdir("left")
+    now = os.fstat(fd)
+    assert (stat.S_IMODE(now.st_mode), now.st_nlink) == (0o751, 0)
+    assert os.listdir(fd) == []
+    refuses(errno.ENOENT, os.mkdir, "in", dir_fd=fd)
+    os.fsync(fd)
+    os.close(fd)
+    refuses(errno.ENOENT, os.stat, "left")
+
+
+def test_attributes_have_the_name_spaces_of_linux():
+    path = make("spaces", 0o600)
+    for name in ("user.a", "trusted.a", "security.a"):
+        os.setxattr(path, name, b"")
+    assert sorted(os.listxattr(path)) == ["security.a", "trusted.a", "user.a"]
+    refuses(errno.EOPNOTSUPP, os.setxattr, path, "other.a", b"")
+    refuses(errno.EINVAL, os.setxattr, path, "user.", b"")
+    refuses(errno.EPERM, os.setxattr, "fifo", "user.a", b"")
+    os.chmod(path, 0o666)
+
+    def work():
+        refuses(errno.EPERM, os.setxattr, path, "trusted.b", b"")
+        refuses(errno.ENODATA, os.getxattr, path, "trusted.a")
+    as_user(THEM, work)
+
+
 def test_devices_are_kept_and_not_opened():
     try:
         os.mknod("null", stat.S_IFCHR | 0o666, os.makedev(1, 3))

@@ -22,9 +22,14 @@ static bool try_getattr(struct mount *mount, struct request *request)
     struct err err;
     int posix;
     enum err_code code = back_getattr(mount, request, request->inode, &attr, &posix, &err);
-    if (code != ERR_OK) {
+    const struct engine_attr *ghost = NULL;
+    if (code == ERR_INVALID && posix == ENOENT) {
+        ghost = ghost_find(mount, request->inode);
+    }
+    if (code != ERR_OK && !ghost) {
         return request_settle(mount, request, code, posix, &err);
     }
+    attr = ghost ? *ghost : attr;
     reply_attr(mount, request, &attr);
     return true;
 }
