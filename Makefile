@@ -63,7 +63,7 @@ soak:
 	@scripts/setup build test
 	@scripts/configure build -Dtests=enabled $(WERROR)
 	@$(NINJA) -C build
-	@CHAOS_SECONDS=$${CHAOS_SECONDS:-120} tests/run --for $(SOAK_SECONDS) $(or $(T),unit e2e)
+	@CHAOS_SECONDS=$${CHAOS_SECONDS:-120} MOUNT_SOAK_SECONDS=$${MOUNT_SOAK_SECONDS:-240} tests/run --for $(SOAK_SECONDS) $(or $(T),unit e2e)
 
 install: all
 	@scripts/configure build -Dprefix=$(abspath $(PREFIX))

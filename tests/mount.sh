@@ -9,10 +9,12 @@ mount_possible || skip_all "$mount_why"
 "$DROVER" volume create t --store "file://$PWD/store" >/dev/null
 check_exit 2 "a folder that is not there" "$DROVER" mount t nowhere
 check_exit 2 "a volume that is not there" "$DROVER" mount nosuch "$M"
+touch file
+check_exit 2 "a file is no folder to be mounted on" "$DROVER" mount t file
 check "mounting returns once it is mounted" mount_on t
 check_output "the table of mounts shows it" "^file://$PWD/store $M fuse.drover rw" cat /proc/mounts
 
-seed=$RANDOM
+seed=${SEED:-$RANDOM}
 echo "# seed $seed"
 check "random reads, writes, cuts and maps of a file" "$FILETEST" fsx "$M/fsx" "$seed" 2500
 check "random names, as in a plain folder" env FILETEST_MODEL="$T/model" "$FILETEST" names "$M/names" "$seed" 4000

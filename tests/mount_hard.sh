@@ -171,6 +171,27 @@ check_exit 1 "and says so when it is unmounted" mount_off
 check "the second goes on" sh -c 'echo on >second/on && sync second/on'
 check "to its end" "$DROVER" unmount second
 
+mount_on hard
+echo seen >"$M/seen" && sync "$M/seen"
+first=$(mount_pid)
+kill -STOP "$first"
+within() { # SECONDS COMMAND... : what it printed, and its exit code
+    timeout "$@" 2>&1
+    echo "exit $?"
+}
+within 30 "$DROVER" data ls hard:/ >read.out &
+within 30 "$DROVER" mount --stats "$M" >stats.out &
+within 30 "$DROVER" data sync hard >sync.out &
+within 30 "$DROVER" unmount "$M" >unmount.out &
+wait
+kill -CONT "$first"
+check_output "a mount that is stopped: reading goes on from the store" "\\bseen" cat read.out
+check_output "and what may be missing is said" "the mount at $M does not answer" cat read.out
+check_output "what it has done cannot be told" 'does not answer' cat stats.out
+check_output "a sync says that it was none" 'exit 1' cat sync.out
+check_output "unmounting does not wait for ever" 'exit 1' cat unmount.out
+check "awake again it is unmounted" mount_off
+
 "$DROVER" volume create gap --store "file://$PWD/gap" >/dev/null
 mount_on gap
 for i in 1 2 3 4 5 6; do echo "$i" >"$M/f$i" && sync "$M/f$i"; done

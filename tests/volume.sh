@@ -85,6 +85,13 @@ check_output "says what to do" 'drover volume list' "$DROVER" data ls nosuch:/
 check_exit 2 "a store that means nothing" "$DROVER" volume create z --store ftp://x
 check_exit 2 "no store at all" "$DROVER" volume create z
 check_exit 2 "a folder where there is no volume" "$DROVER" volume add z --store "file://$PWD/source"
+check_output "and how one is made there" "source: no volume is there \\(drover volume create" "$DROVER" volume add z --store "file://$PWD/source"
+check_output "a store is never a volume's name" "'t' is not file:///folder" "$DROVER" volume create z --store t
+check_output "a snapshot that is not there: where the others are" 'there is none \(drover data snapshot --list t\)' "$DROVER" data ls t@none:/
+check_output "also when it is to be deleted" 'there is none \(drover data snapshot --list' "$DROVER" data snapshot t none --delete
+check_output "a verb that is not there" "'nope' is none of create" "$DROVER" volume nope
+check_output "one that needs two words" 'export needs a VOLUME and a FOLDER' "$DROVER" volume export t
+check_output "a folder into itself" 'cannot be moved into itself' "$DROVER" data mv t:/a t:/a/in
 check_exit 2 "deleting the data needs --yes" "$DROVER" volume delete t --data
 check "with it" "$DROVER" volume delete t --data --yes
 check_equal "every object is gone" "" "$(find store -type f ! -name ',lock')"

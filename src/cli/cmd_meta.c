@@ -256,6 +256,7 @@ static int own_and_serve(struct meta_arguments *arguments)
     int signal_fd = open_signals();
     enum err_code code = volume_use_open(&arguments->ref, &how, &use, &err);
     if (code != ERR_OK) {
+        code = volume_use_advise(&arguments->ref, code, &err);
         return cli_error(volume_ref_exit(code), "%s", err.text);
     }
     code = serve(arguments, use.volume, signal_fd, &err);

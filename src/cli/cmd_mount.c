@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { READ_AHEAD_KB = 4096 };
@@ -200,8 +199,8 @@ static enum err_code serve(struct mount_arguments *arguments, struct err *err)
                                      .cache_folder = arguments->cache_folder,
                                      .cache_bytes = arguments->cache_bytes};
     enum err_code code = volume_use_open(&arguments->ref, &how, &use, err);
-    if (code != ERR_OK) {
-        return code;
+    if (code != ERR_OK) { /* a node reads who has it from the text */
+        return arguments->for_node ? code : volume_use_advise(&arguments->ref, code, err);
     }
     volume_ref_add_label(&label, &arguments->ref);
     struct mount_options options = {.folder = arguments->folder,
@@ -314,12 +313,25 @@ static enum err_code take_volume(struct mount_arguments *arguments, char *text, 
     return ERR_OK;
 }
 
-/* A mount whose process was killed stays in the table of mounts, and answers nothing else. */
-static bool is_dead_mount(const char *folder)
+/* A mount whose process was killed stays in the table of mounts, and answers nothing else. -1: it
+ * may be mounted on. */
+static int refuse_occupied(const char *folder)
 {
-    char nothing[1]; /* an attribute, since the kernel may know the rest by heart */
-    return getxattr(folder, "user.drover.stats", nothing, 0) < 0 &&
-           (errno == ENOTCONN || errno == ECONNABORTED);
+    switch (mount_talk_look(folder, MOUNT_TALK_LOOK_MS).state) {
+    case MOUNT_TALK_DEAD:
+        return cli_error(EXIT_USAGE, "%s: a mount that has died is there (drover unmount %s)",
+                         folder, folder);
+    case MOUNT_TALK_SILENT:
+        return mount_talk_silent(folder);
+    case MOUNT_TALK_NONE:
+    case MOUNT_TALK_LIVES:
+        break;
+    }
+    struct stat stat_of;
+    if (stat(folder, &stat_of) == 0 && !S_ISDIR(stat_of.st_mode)) {
+        return cli_error(EXIT_USAGE, "%s: is no folder: only a folder can be mounted on", folder);
+    }
+    return -1;
 }
 
 static int run(int argc, char **argv)
@@ -327,6 +339,7 @@ static int run(int argc, char **argv)
     struct mount_arguments arguments = {.ready_fd = -1};
     struct err err;
     int exit_code = parse(&arguments, argc, argv);
+    arguments.allow_other = arguments.allow_other || geteuid() == 0;
     if (exit_code >= 0) {
         volume_ref_release(&arguments.over);
         return exit_code;
@@ -336,18 +349,19 @@ static int run(int argc, char **argv)
         return mount_talk_stats(argv[optind], arguments.as_json);
     }
     if (rest != 2) {
-        return cli_usage_error(&cmd_mount, "needs a VOLUME and a FOLDER");
+        return cli_usage_error(&cmd_mount, arguments.shows_stats ? "--stats needs one FOLDER"
+                                                                 : "needs a VOLUME and a FOLDER");
     }
     arguments.folder = realpath(argv[optind + 1], NULL);
     if (!arguments.folder) {
-        return cli_error(EXIT_USAGE, "%s: %s", argv[optind + 1], strerror(errno));
+        return cli_error(EXIT_USAGE, "%s: %s%s", argv[optind + 1], strerror(errno),
+                         errno == ENOENT ? " (mkdir makes the folder)" : "");
     }
-    if (is_dead_mount(arguments.folder)) {
-        int dead = cli_error(EXIT_USAGE, "%s: a mount that has died is there (drover unmount %s)",
-                             argv[optind + 1], argv[optind + 1]);
+    exit_code = refuse_occupied(argv[optind + 1]);
+    if (exit_code >= 0) {
         free(arguments.folder);
         volume_ref_release(&arguments.over);
-        return dead;
+        return exit_code;
     }
     enum err_code code = take_volume(&arguments, argv[optind], &err);
     if (code == ERR_OK && arguments.ref.path && strcmp(arguments.ref.path, "/") != 0) {
@@ -381,7 +395,7 @@ const struct cli_command cmd_mount = {
         "  --read-only          what is there now, unchanging\n"
         "  --cache-dir DIR      where fetched data is kept (default: ~/.cache/drover)\n"
         "  --cache-size SIZE    how much of it at most: 20G, 500M (default: 10G)\n"
-        "  --allow-other        let other users in\n"
+        "  --allow-other        let other users in, as modes permit; a mount of root always does\n"
         "  --take-over          even if another machine seems to have it mounted for writing\n"
         "  --foreground         stay, and say on stderr what goes wrong\n"
         "  --stats FOLDER       what a mount has done, and what its requests cost; with --json\n"
@@ -426,24 +440,29 @@ static int run_unmount(int argc, char **argv)
         return cli_usage_error(&cmd_unmount, "needs a FOLDER");
     }
     const char *folder = argv[optind];
-    int pid = mount_talk_pid(folder);
-    if (pid <= 0 && !is_dead_mount(folder)) {
-        return cli_error(EXIT_USAGE, "%s: no drover volume is mounted there", folder);
+    struct mount_talk look = mount_talk_look(folder, MOUNT_TALK_ORDER_MS);
+    if (look.state == MOUNT_TALK_NONE) {
+        return mount_talk_absent(folder);
     }
-    bool has_failed = pid > 0 && mount_talk_has_failed(folder);
-    int watch = pid > 0 ? mount_talk_watch(pid) : -1;
+    if (look.state == MOUNT_TALK_SILENT) {
+        return mount_talk_silent(folder);
+    }
+    int watch = look.pid > 0 ? mount_talk_watch(look.pid) : -1;
     int failed = unmount_folder(folder);
     if (failed) {
         return cli_error(EXIT_WORK_FAILED, "%s: %s%s", folder, strerror(failed),
-                         failed == EBUSY ? " (a program has a file open there, or works in it)"
-                                         : "");
+                         failed == EBUSY
+                             ? " (a program has a file open there, or works in it: fuser -vm "
+                               "FOLDER names it)"
+                             : "");
     }
-    int exit_code = mount_talk_wait(watch, pid);
-    return has_failed ? cli_error(EXIT_WORK_FAILED,
-                                  "%s: unmounted, but not all that was written to it is stored: "
-                                  "the mount's log says why",
-                                  folder)
-                      : exit_code;
+    int exit_code = mount_talk_wait(watch, look.pid);
+    return look.has_failed
+               ? cli_error(EXIT_WORK_FAILED,
+                           "%s: unmounted, but not all that was written to it is stored: "
+                           "the mount's log says why",
+                           folder)
+               : exit_code;
 }
 
 const struct cli_command cmd_unmount = {

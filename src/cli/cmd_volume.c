@@ -80,6 +80,13 @@ static enum err_code take_store(const struct volume_arguments *arguments, const 
                        "--store is missing: file:///folder or s3://bucket/prefix");
     }
     struct volume_ref parsed = {0};
+    bool is_url =
+        strncmp(arguments->store, "file:", 5) == 0 || strncmp(arguments->store, "s3:", 3) == 0;
+    if (!is_url) {
+        return err_set(err, ERR_INVALID,
+                       "--store: '%s' is not file:///folder or s3://bucket/prefix",
+                       arguments->store);
+    }
     enum err_code code = volume_ref_parse(arguments->store, &parsed, err);
     if (code == ERR_OK && (parsed.name || parsed.snapshot || parsed.path)) {
         code =
@@ -116,7 +123,7 @@ static enum err_code format(const struct volume_arguments *arguments, const stru
             err_set(err, ERR_EXISTS, "%s: holds a volume already (drover volume add %s --store %s)",
                     ref->url, ref->name, ref->url);
     }
-    return code;
+    return code == ERR_OK ? code : volume_use_advise(ref, code, err);
 }
 
 static int create(const struct volume_arguments *arguments, const char *name, bool is_new)
@@ -234,17 +241,29 @@ static int delete (const struct volume_arguments *arguments, const char *name)
 
 static int run_verb(struct volume_arguments *arguments, const char *verb, int count, char **rest)
 {
-    if (strcmp(verb, "list") == 0 && count == 0) {
+    static const struct {
+        const char *verb;
+        int count;
+        const char *needs;
+    } verbs[] = {
+        {"create", 1, "one NAME"},
+        {"add", 1, "one NAME"},
+        {"list", 0, "no more words"},
+        {"show", 1, "one VOLUME"},
+        {"delete", 1, "one NAME"},
+        {"fsck", 1, "one VOLUME"},
+        {"export", 2, "a VOLUME and a FOLDER"},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verb, verbs[i].verb) == 0 && count != verbs[i].count) {
+            return cli_usage_error(&cmd_volume, "%s needs %s", verb, verbs[i].needs);
+        }
+    }
+    if (strcmp(verb, "list") == 0) {
         return list(arguments);
     }
-    if (strcmp(verb, "export") == 0 && count == 2) {
+    if (strcmp(verb, "export") == 0) {
         return data_verb_export(rest[0], &arguments->over, rest[1]);
-    }
-    if (count != 1) {
-        return cli_usage_error(&cmd_volume, "%s needs %s", verb,
-                               strcmp(verb, "list") == 0     ? "nothing else"
-                               : strcmp(verb, "export") == 0 ? "a VOLUME and a FOLDER"
-                                                             : "one VOLUME");
     }
     if (strcmp(verb, "create") == 0) {
         return create(arguments, rest[0], true);

@@ -26,8 +26,12 @@ static int by_mount(struct data_arguments *arguments, const char *word, const ch
         return failed(code, &err);
     }
     volume_ref_override(&ref, &arguments->over);
-    AUTO_FREE char *folder = data_mounted_at(&ref);
+    bool is_silent = false;
+    AUTO_FREE char *folder = data_mounted_at(&ref, MOUNT_TALK_ORDER_MS, &is_silent);
     volume_ref_release(&ref);
+    if (is_silent) {
+        return mount_talk_silent(folder);
+    }
     if (!folder) {
         return -1;
     }
@@ -164,7 +168,11 @@ int data_verb_sync(struct data_arguments *arguments, int count, char **words)
     if (count != 1) {
         return cli_usage_error(&cmd_data, "sync needs a VOLUME, or the folder it is mounted on");
     }
-    if (mount_talk_pid(words[0]) > 0) {
+    struct mount_talk look = mount_talk_look(words[0], MOUNT_TALK_ORDER_MS);
+    if (look.state == MOUNT_TALK_SILENT) {
+        return mount_talk_silent(words[0]);
+    }
+    if (look.state == MOUNT_TALK_LIVES) {
         enum err_code code = mount_talk_do(words[0], "sync", &said, &err);
         return code == ERR_OK ? EXIT_DONE : failed(code, &err);
     }

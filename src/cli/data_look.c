@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { SHOW_WAIT_MS = 1000 };
+
 static const char *kind_of(uint32_t mode)
 {
     switch (mode & S_IFMT) {
@@ -400,7 +402,8 @@ int data_verb_show(const char *volume, const struct volume_ref *over, bool as_js
     struct shown shown = {&out, as_json ? &json : NULL};
     const struct volume_format *format = volume_format(open.use.volume);
     engine_usage(volume_engine(open.use.volume), &usage);
-    AUTO_FREE char *mounted = data_mounted_at(&open.ref);
+    bool is_silent = false; /* has been said when it was opened */
+    AUTO_FREE char *mounted = data_mounted_at(&open.ref, SHOW_WAIT_MS, &is_silent);
     if (as_json) {
         json_object(&json);
         json_key(&json, "store");
@@ -422,7 +425,7 @@ int data_verb_show(const char *volume, const struct volume_ref *over, bool as_js
         str_addf(&out, "\npacks of  %u MiB%s\n", format->pack_bytes >> 20,
                  format->zstd_level ? ", compressed" : "");
         if (mounted) {
-            str_addf(&out, "mounted   %s\n", mounted);
+            str_addf(&out, "mounted   %s%s\n", mounted, is_silent ? " (does not answer)" : "");
         }
     }
     enum err_code code =

@@ -11,18 +11,26 @@
 #include <string.h>
 #include <unistd.h>
 
-char *data_mounted_at(const struct volume_ref *ref)
+char *data_mounted_at(const struct volume_ref *ref, int wait_ms, bool *is_silent)
 {
     FILE *table = setmntent("/proc/self/mounts", "r");
     AUTO_STR struct str label = {0};
-    char *found = NULL;
+    char *found = NULL; /* the first that lives, or else the last that is silent */
     struct mntent *entry = NULL;
+    *is_silent = false;
     volume_ref_add_label(&label, ref);
-    while (table && !found && (entry = getmntent(table)) != NULL) {
-        bool is_it = strcmp(entry->mnt_type, "fuse.drover") == 0 &&
-                     strcmp(entry->mnt_fsname, str_text(&label)) == 0 && hasmntopt(entry, "rw") &&
-                     mount_talk_pid(entry->mnt_dir) > 0; /* it lives */
-        found = is_it ? mem_strdup(entry->mnt_dir) : NULL;
+    while (table && (!found || *is_silent) && (entry = getmntent(table)) != NULL) {
+        bool may_be = strcmp(entry->mnt_type, "fuse.drover") == 0 &&
+                      strcmp(entry->mnt_fsname, str_text(&label)) == 0 && hasmntopt(entry, "rw");
+        struct mount_talk look = {0};
+        if (may_be) {
+            look = mount_talk_look(entry->mnt_dir, wait_ms);
+        }
+        if (look.state == MOUNT_TALK_LIVES || look.state == MOUNT_TALK_SILENT) {
+            free(found);
+            found = mem_strdup(entry->mnt_dir);
+            *is_silent = look.state == MOUNT_TALK_SILENT;
+        }
     }
     if (table) {
         endmntent(table);
@@ -40,8 +48,17 @@ int data_open(const char *word, const struct volume_ref *over, bool writes, stru
         return cli_error(volume_ref_exit(code), "%s", err.text);
     }
     volume_ref_override(&open.ref, over);
-    AUTO_FREE char *mounted = open.ref.snapshot ? NULL : data_mounted_at(&open.ref);
-    if (mounted) { /* what is there and not yet stored becomes visible to us */
+    bool is_silent = false;
+    AUTO_FREE char *mounted = NULL;
+    if (!open.ref.snapshot) {
+        mounted = data_mounted_at(&open.ref, MOUNT_TALK_LOOK_MS, &is_silent);
+    }
+    if (is_silent) {
+        fprintf(stderr,
+                "drover data: the mount at %s does not answer (busy, or its process is stopped): "
+                "what it has not stored yet is not seen\n",
+                mounted);
+    } else if (mounted) { /* what is there and not yet stored becomes visible to us */
         AUTO_STR struct str said = {0};
         (void)!mount_talk_do(mounted, "sync", &said, &err);
     }
@@ -52,6 +69,8 @@ int data_open(const char *word, const struct volume_ref *over, bool writes, stru
         code = err_set(&err, ERR_DENIED,
                        "%s is mounted at %s: change it there with ordinary commands (cp, mv, rm)",
                        word, mounted);
+    } else if (code != ERR_OK) {
+        code = volume_use_advise(&open.ref, code, &err);
     }
     if (code != ERR_OK) {
         volume_ref_release(&open.ref);

@@ -49,7 +49,7 @@ void data_note(void *context, const struct copy_counts *counts, const char *path
 void data_print_counts(const struct copy_counts *counts, const char *verb, int64_t ms,
                        bool as_json);
 /* The folder a volume is mounted on for writing on this machine; NULL: none. The caller frees it.
- */
-char *data_mounted_at(const struct volume_ref *ref);
+ * *is_silent: the mount there has not answered for wait_ms (mount_talk.h). */
+char *data_mounted_at(const struct volume_ref *ref, int wait_ms, bool *is_silent);
 
 #endif

@@ -1,5 +1,6 @@
 #include "cli/mount_talk.h"
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/jread.h"
 #include "base/mem.h"
@@ -7,11 +8,15 @@
 #include "cli/progress.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -33,27 +38,119 @@ enum err_code mount_talk_log_path(struct str *out, struct err *err)
     return code;
 }
 
-static bool read_stats(const char *folder, struct jread *doc)
+/* The child. Nothing but system calls: other threads of the parent may have held locks. */
+static _Noreturn void ask(const char *folder, int out)
 {
-    AUTO_FREE char *text = mem_alloc(STATS_MAX);
-    ssize_t size = getxattr(folder, "user.drover.stats", text, STATS_MAX);
-    return size > 0 && jread_parse(doc, text, (size_t)size, NULL) == ERR_OK;
+    char text[STATS_MAX];
+    ssize_t size = getxattr(folder, "user.drover.stats", text, sizeof text);
+    int why = size < 0 ? errno : 0;
+    struct iovec parts[] = {{&why, sizeof why}, {text, size < 0 ? 0 : (size_t)size}};
+    (void)!writev(out, parts, 2);
+    _exit(0);
+}
+
+/* What the child has written, up to its end; ETIMEDOUT: it has not ended in time. */
+static int hear(int in, int wait_ms, struct str *out)
+{
+    char piece[4096];
+    int64_t deadline_ms = clock_mono_ms() + wait_ms;
+    for (;;) {
+        int64_t left_ms = deadline_ms - clock_mono_ms();
+        struct pollfd poll_fd = {.fd = in, .events = POLLIN};
+        int ready = left_ms > 0 ? poll(&poll_fd, 1, (int)left_ms) : 0;
+        if (ready < 0 && errno == EINTR) {
+            continue;
+        }
+        if (ready <= 0) {
+            return ETIMEDOUT;
+        }
+        ssize_t got = read(in, piece, sizeof piece);
+        if (got <= 0) {
+            return got < 0 ? errno : 0;
+        }
+        str_add_bytes(out, piece, (size_t)got);
+    }
+}
+
+/* A child that waits for a request which a stopped process has taken cannot even be killed; then it
+ * ends when that process goes on, and nobody waits for it. */
+static void dismiss(pid_t child)
+{
+    enum { TRIES = 50 };
+    kill(child, SIGKILL);
+    for (int i = 0; i < TRIES && waitpid(child, NULL, WNOHANG) == 0; i++) {
+        (void)poll(NULL, 0, 2);
+    }
+}
+
+/* 0 and what the mount says of itself, or an errno value; ETIMEDOUT: it does not answer. */
+static int read_stats(const char *folder, int wait_ms, struct jread *doc)
+{
+    AUTO_STR struct str said = {0};
+    int ends[2];
+    int why = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return errno;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        ask(folder, ends[1]);
+    }
+    close(ends[1]);
+    int failed = child < 0 ? EAGAIN : hear(ends[0], wait_ms, &said);
+    close(ends[0]);
+    if (child > 0) {
+        dismiss(child);
+    }
+    if (failed) {
+        return failed;
+    }
+    if (said.size < sizeof why) {
+        return EIO;
+    }
+    memcpy(&why, said.text, sizeof why);
+    if (why == 0 && jread_parse(doc, said.text + sizeof why, said.size - sizeof why, NULL)) {
+        why = ENODATA; /* another file system may have an attribute of that name */
+    }
+    return why;
+}
+
+struct mount_talk mount_talk_look(const char *folder, int wait_ms)
+{
+    struct jread doc = {0};
+    struct mount_talk look = {0};
+    int why = read_stats(folder, wait_ms, &doc);
+    if (why == 0) {
+        look.pid = (int)jread_u64(doc.root, "pid", 0);
+        look.has_failed = jread_u64(doc.root, "failed", 0) != 0;
+    }
+    look.state = why == ETIMEDOUT                         ? MOUNT_TALK_SILENT
+                 : why == ENOTCONN || why == ECONNABORTED ? MOUNT_TALK_DEAD
+                 : look.pid > 0                           ? MOUNT_TALK_LIVES
+                                                          : MOUNT_TALK_NONE;
+    jread_release(&doc);
+    return look;
 }
 
 int mount_talk_pid(const char *folder)
 {
-    struct jread doc = {0};
-    int pid = read_stats(folder, &doc) ? (int)jread_u64(doc.root, "pid", 0) : 0;
-    jread_release(&doc);
-    return pid;
+    return mount_talk_look(folder, MOUNT_TALK_LOOK_MS).pid;
 }
 
-bool mount_talk_has_failed(const char *folder)
+int mount_talk_absent(const char *folder)
 {
-    struct jread doc = {0};
-    bool failed = read_stats(folder, &doc) && jread_u64(doc.root, "failed", 0) != 0;
-    jread_release(&doc);
-    return failed;
+    return cli_error(EXIT_USAGE,
+                     "%s: no drover volume is mounted there (findmnt -t fuse.drover lists those "
+                     "that are)",
+                     folder);
+}
+
+int mount_talk_silent(const char *folder)
+{
+    return cli_error(EXIT_WORK_FAILED,
+                     "%s: the mount does not answer: it carries out an order (gc), or its process "
+                     "is stopped (kill -CONT its pid; umount -l %s gives it up)",
+                     folder, folder);
 }
 
 int mount_talk_watch(int pid)
@@ -117,8 +214,9 @@ int mount_talk_stats(const char *folder, bool as_json)
 {
     struct jread doc = {0};
     AUTO_STR struct str out = {0};
-    if (!read_stats(folder, &doc)) {
-        return cli_error(EXIT_USAGE, "%s: no drover volume is mounted there", folder);
+    int why = read_stats(folder, MOUNT_TALK_ORDER_MS, &doc);
+    if (why) {
+        return why == ETIMEDOUT ? mount_talk_silent(folder) : mount_talk_absent(folder);
     }
     if (as_json) {
         jread_add(&out, doc.root);

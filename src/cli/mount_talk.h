@@ -10,10 +10,30 @@
 /* Where mounts in the background write what goes wrong: STATE_HOME/drover/mount.log. Made. */
 MUST_USE enum err_code mount_talk_log_path(struct str *out, struct err *err);
 
-/* The process that serves the folder; 0: none of ours. */
+/* Whoever asks a mount whose process is stopped waits for as long as it is: so a child asks, and
+ * after wait_ms it is left alone. A mount that carries out an order (gc) does not answer either. */
+enum {
+    MOUNT_TALK_LOOK_MS = 5000,   /* where an answer is good to have */
+    MOUNT_TALK_ORDER_MS = 20000, /* where nothing can be done without one */
+};
+enum mount_talk_state {
+    MOUNT_TALK_NONE,   /* nothing of ours is mounted there */
+    MOUNT_TALK_LIVES,  /* pid and has_failed are valid */
+    MOUNT_TALK_DEAD,   /* its process is gone */
+    MOUNT_TALK_SILENT, /* it has not answered in time */
+};
+struct mount_talk {
+    enum mount_talk_state state;
+    int pid;         /* that serves the folder */
+    bool has_failed; /* for good: what was written last cannot be stored any more */
+};
+struct mount_talk mount_talk_look(const char *folder, int wait_ms);
+/* The process that serves the folder, asked for MOUNT_TALK_LOOK_MS at most; 0: none of ours, or
+ * none that answers. */
 int mount_talk_pid(const char *folder);
-/* Its volume has failed for good: what was written last cannot be stored any more. */
-bool mount_talk_has_failed(const char *folder);
+/* Say that it does not answer, or that nothing is there, and what to do; the exit code. */
+int mount_talk_silent(const char *folder);
+int mount_talk_absent(const char *folder);
 int mount_talk_watch(int pid);           /* a descriptor for wait; -1: it is gone already */
 int mount_talk_wait(int watch, int pid); /* until it has ended; the exit code of the command */
 

@@ -321,6 +321,35 @@ static enum err_code open_reader(const struct volume_use_options *options, struc
     return reader_create(volume_store(use->volume), &reader, &use->reader, err);
 }
 
+enum err_code volume_use_advise(const struct volume_ref *ref, enum err_code code, struct err *err)
+{
+    struct err was = *err;
+    if (code == ERR_NOT_FOUND && ref->snapshot && strncmp(was.text, "snapshot ", 9) == 0) {
+        return err_set(err, code,
+                       "snapshot %.100s: there is none (drover data snapshot --list %.300s)",
+                       ref->snapshot, ref->name ? ref->name : ref->url);
+    }
+    if (code == ERR_NOT_FOUND && ref->url) {
+        return err_set(err, code,
+                       "%.200s: no volume is there (drover volume create NAME --store %.200s)",
+                       ref->url, ref->url);
+    }
+    if (code == ERR_DENIED && strstr(was.text, "served by drover meta")) {
+        return err_set(
+            err, code,
+            "%.300s (use it with drover mount @FILE FOLDER, where FILE is the volume.url "
+            "that drover meta wrote)",
+            was.text);
+    }
+    if (code == ERR_DENIED && strstr(was.text, "has an owner")) {
+        bool is_mount = strstr(was.text, "has an owner: mounted") != NULL;
+        return err_set(err, code,
+                       "%.300s (%s; if that machine is gone for good: drover mount --take-over)",
+                       was.text, is_mount ? "drover unmount it there" : "wait until it has ended");
+    }
+    return code;
+}
+
 enum err_code volume_use_open(const struct volume_ref *ref,
                               const struct volume_use_options *options, struct volume_use *out,
                               struct err *err)

@@ -63,6 +63,8 @@ MUST_USE enum err_code volume_use_open(const struct volume_ref *ref,
                                        const struct volume_use_options *options,
                                        struct volume_use *out, struct err *err);
 enum err_code volume_use_close(struct volume_use *use, struct err *err);
+/* Adds to the text why it could not be opened what a person can do about it. */
+enum err_code volume_use_advise(const struct volume_ref *ref, enum err_code code, struct err *err);
 
 /* The options every command that names a volume takes; see volume_ref_option. */
 #define VOLUME_REF_OPTIONS                                                                         \

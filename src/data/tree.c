@@ -135,7 +135,7 @@ enum err_code tree_parent(struct tree *tree, const char *path, struct engine_att
         from--;
     }
     if (size == from) {
-        return err_set(err, ERR_INVALID, "%s: the volume's root has no name", path);
+        return err_set(err, ERR_INVALID, "%s: the volume's root stays: name something in it", path);
     }
     AUTO_FREE char *above = mem_strndup(path, from);
     AUTO_FREE char *last = mem_strndup(path + from, size - from);
@@ -350,6 +350,9 @@ enum err_code tree_rename(struct tree *tree, const struct engine_caller *caller,
     int posix = 0;
     while ((code = engine_rename(tree->engine, caller, &rename, &posix, err)) == ERR_AGAIN &&
            tree_wait(tree, err)) {
+    }
+    if (code == ERR_INVALID && posix == EINVAL) {
+        return err_set(err, ERR_INVALID, "%s: a folder cannot be moved into itself", from);
     }
     return refused(code, posix, from, err);
 }

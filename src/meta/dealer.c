@@ -199,7 +199,7 @@ enum err_code meta_dealer_join(struct meta_dealer *dealer, int64_t timeout_ms, s
             return code;
         }
         if (clock_mono_ms() >= until_ms) {
-            return err_set(err, ERR_TIMEOUT, "%s:%u: nobody there serves this volume",
+            return err_set(err, ERR_TIMEOUT, "%s:%u: nobody there serves this volume (drover meta)",
                            dealer->url.host, (unsigned)dealer->url.port);
         }
         struct pollfd poll_fd = {.fd = meta_dealer_fd(dealer), .events = POLLIN};

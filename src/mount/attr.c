@@ -22,9 +22,14 @@ static bool try_getattr(struct mount *mount, struct request *request)
     struct err err;
     int posix;
     enum err_code code = back_getattr(mount, request, request->inode, &attr, &posix, &err);
-    if (code != ERR_OK) {
+    const struct engine_attr *ghost = NULL;
+    if (code == ERR_INVALID && posix == ENOENT) {
+        ghost = ghost_find(mount, request->inode);
+    }
+    if (code != ERR_OK && !ghost) {
         return request_settle(mount, request, code, posix, &err);
     }
+    attr = ghost ? *ghost : attr;
     reply_attr(mount, request, &attr);
     return true;
 }
@@ -78,6 +83,9 @@ static bool try_setattr(struct mount *mount, struct request *request)
     struct file *file = file_find(mount, request->inode);
     if (file != NULL && file->has_draft && (request->set.set & ENGINE_SET_MTIME)) {
         file->mtime_ns = request->set.attr.mtime_ns;
+    }
+    if (file != NULL && (request->set.set & ENGINE_SET_MODE)) {
+        file->kill_priv = false; /* the rights were given after what was written so far */
     }
     reply_attr(mount, request, &attr);
     return true;

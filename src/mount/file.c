@@ -166,6 +166,9 @@ bool file_show(const struct mount *mount, struct engine_attr *attr)
     attr->size = file->draft.size;
     attr->stored += file->draft.memory_bytes; /* about */
     attr->mtime_ns = file->mtime_ns;
+    if (file->kill_priv) {
+        attr->mode = engine_mode_without_privilege(attr->mode);
+    }
     if (attr->ctime_ns < file->changed_ns) {
         attr->ctime_ns = file->changed_ns;
     }

@@ -282,6 +282,7 @@ static bool try_fallocate(struct mount *mount, struct request *request)
     }
     mount->dirty_bytes += file->draft.memory_bytes - before;
     file->mtime_ns = file->changed_ns = request->caller.now_ns;
+    file->kill_priv = file->kill_priv || request->caller.uid != 0;
     fuse_reply_err(request->req, 0);
     return true;
 }

@@ -152,6 +152,10 @@ static bool try_read(struct mount *mount, struct request *request)
             break;
         }
     }
+    if (code == ERR_INVALID && posix == ENOENT && ghost_find(mount, request->inode)) {
+        fuse_reply_buf(request->req, NULL, 0);
+        return true;
+    }
     bool has_some = listing.used > 0;
     if (code != ERR_OK && !has_some) {
         return request_settle(mount, request, code, posix, &err);

@@ -208,7 +208,8 @@ static enum err_code open_session(struct mount *mount, const struct mount_option
     }
     if (fuse_session_mount(mount->session, options->folder) != 0) {
         fuse_session_destroy(mount->session);
-        return err_set(err, ERR_INVALID, "%s: cannot be mounted on (what FUSE says is above)",
+        return err_set(err, ERR_INVALID,
+                       "%s: cannot be mounted on: FUSE refuses (see above, or mount.log)",
                        options->folder);
     }
     int fd = fuse_session_fd(mount->session);

@@ -23,7 +23,7 @@ struct mount_options {
     const char *folder; /* where; it must be there */
     const char *label;  /* what the table of mounts shows as the source */
     bool read_only;     /* always, for a volume opened as a reader */
-    bool allow_other;   /* other users may enter (root needs no permission to say so) */
+    bool allow_other; /* other users may enter, as modes permit (only root may always ask for it) */
     /* Called in this thread when the folder is mounted, before the first request is served. */
     void (*ready)(void *context);
     void *context;

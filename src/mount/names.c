@@ -136,6 +136,24 @@ static void on_link(fuse_req_t req, fuse_ino_t inode, fuse_ino_t folder, const c
     request_begin(fuse_req_userdata(req), &request);
 }
 
+const struct engine_attr *ghost_find(const struct mount *mount, uint64_t inode)
+{
+    for (size_t i = 0; i < GHOSTS; i++) {
+        if (mount->ghosts[i].inode == inode) {
+            return &mount->ghosts[i];
+        }
+    }
+    return NULL;
+}
+
+static void ghost_keep(struct mount *mount, struct engine_attr attr, int64_t now_ns)
+{
+    attr.nlink = 0;
+    attr.ctime_ns = now_ns;
+    mount->ghosts[mount->ghost_next] = attr;
+    mount->ghost_next = (mount->ghost_next + 1) % GHOSTS;
+}
+
 static bool try_remove(struct mount *mount, struct request *request)
 {
     struct engine_remove remove = {.folder = request->inode,
@@ -143,11 +161,22 @@ static bool try_remove(struct mount *mount, struct request *request)
                                    .is_folder = request->flags != 0,
                                    .is_open = file_is_open,
                                    .context = mount};
+    struct engine_attr attr;
     struct err err;
     int posix;
-    enum err_code code = back_remove(mount, request, &remove, &posix, &err);
+    bool leaves_ghost = remove.is_folder && !mount->dealer;
+    enum err_code code = ERR_OK;
+    if (leaves_ghost) {
+        code = back_lookup(mount, request, &attr, &posix, &err);
+    }
+    if (code == ERR_OK) {
+        code = back_remove(mount, request, &remove, &posix, &err);
+    }
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
+    }
+    if (leaves_ghost) {
+        ghost_keep(mount, attr, request->caller.now_ns);
     }
     fuse_reply_err(request->req, 0);
     return true;

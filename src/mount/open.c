@@ -57,6 +57,7 @@ static enum err_code cut_whole(struct mount *mount, struct request *request,
     mount->dirty_bytes -= file->draft.memory_bytes;
     draft_truncate(&file->draft, 0);
     file->mtime_ns = file->changed_ns = request->caller.now_ns;
+    file->kill_priv = file->kill_priv || request->caller.uid != 0;
     return ERR_OK;
 }
 

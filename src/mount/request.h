@@ -23,6 +23,7 @@ enum {
     SEEN = 1 << 14,
     PLACES = 1024,                 /* of listings that may be continued: ends of answers */
     STEPS = 8192,                  /* and entries within them */
+    GHOSTS = 64,                   /* folders removed last, which may be open still */
     DIRTY_BYTES_MAX = 64 << 20,    /* of all drafts, in memory */
     DRAFT_STREAM_BYTES = 4 << 20,  /* of one draft before its full extents are placed */
     DRAFT_INLINE_BYTES = 16 << 10, /* a file this small is stored with the log on fsync */
@@ -105,6 +106,8 @@ struct mount {
     struct request *parked, **parked_end;
     struct place *places; /* PLACES of them, used round and round; then STEPS, likewise */
     size_t place_next, step_next;
+    struct engine_attr ghosts[GHOSTS]; /* used round and round; inode 0: none */
+    size_t ghost_next;
     char *list_buffer;
     size_t list_cap;
     struct str scratch;
@@ -144,6 +147,11 @@ void file_relieve(struct mount *mount, struct file *file);
 /* Attributes as users of this mount see them: with the draft's size and times. True: it has one, so
  * the kernel is not to keep them. */
 bool file_show(const struct mount *mount, struct engine_attr *attr);
+
+/* The kernel does not say which folders are open, so one that was removed is gone from the volume
+ * at once. Whoever has it open, or works in it, still sees its attributes, and nothing in it. NULL:
+ * no such folder was removed here lately. */
+const struct engine_attr *ghost_find(const struct mount *mount, uint64_t inode);
 
 void entry_of(const struct mount *mount, const struct engine_attr *attr,
               struct fuse_entry_param *out);

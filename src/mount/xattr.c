@@ -168,9 +168,27 @@ static bool try_set(struct mount *mount, struct request *request)
     return true;
 }
 
+/* 0, or why there is no attribute of that name on Linux. */
+static int name_refusal(const char *name)
+{
+    static const char *const spaces[] = {"user.", "trusted.", "security."};
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
+        size_t size = strlen(spaces[i]);
+        if (strncmp(name, spaces[i], size) == 0) {
+            return name[size] ? 0 : EINVAL;
+        }
+    }
+    return EOPNOTSUPP; /* lists of access rights are among these */
+}
+
 static void on_setxattr(fuse_req_t req, fuse_ino_t inode, const char *name, const char *value,
                         size_t size, int flags)
 {
+    int refusal = name_refusal(name);
+    if (refusal) {
+        fuse_reply_err(req, refusal);
+        return;
+    }
     struct request request;
     request_of(&request, req, try_set, inode);
     request.name = name;

@@ -179,6 +179,8 @@ enum {
     ENGINE_SET_CTIME = 64,
     ENGINE_KILL_PRIV = 128, /* clear set-id bits as a write by another user does */
 };
+/* A mode after a write by someone without privileges: without what gives a program rights. */
+uint32_t engine_mode_without_privilege(uint32_t mode);
 struct engine_set {
     struct engine_attr attr; /* its inode, and the members that `set` names */
     uint32_t set;

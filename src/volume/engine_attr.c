@@ -3,16 +3,18 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-/* What a write by someone without privileges does to a program's set-id bits. */
+uint32_t engine_mode_without_privilege(uint32_t mode)
+{
+    if (S_ISDIR(mode)) {
+        return mode; /* there the bits say who inherits, not who runs */
+    }
+    /* Without S_IXGRP, S_ISGID means locking, not rights. */
+    return mode & ~(uint32_t)(mode & S_IXGRP ? S_ISUID | S_ISGID : S_ISUID);
+}
+
 void engine_kill_priv(struct engine_node *node)
 {
-    if (S_ISREG(node->attr.mode)) {
-        node->attr.mode &= ~(uint32_t)S_ISUID;
-        if (node->attr.mode & S_IXGRP) {
-            node->attr.mode &=
-                ~(uint32_t)S_ISGID; /* without it the bit means locking, not rights */
-        }
-    }
+    node->attr.mode = engine_mode_without_privilege(node->attr.mode);
 }
 
 static void set_owner(struct engine_node *node, const struct engine_set *set)

@@ -343,7 +343,7 @@ int model_rename(struct model *model, const struct engine_caller *caller,
 
 static void kill_priv(struct model_file *file)
 {
-    if (S_ISREG(file->attr.mode)) {
+    if (!S_ISDIR(file->attr.mode)) {
         bool has_group = file->attr.mode & S_IXGRP;
         file->attr.mode &= ~(uint32_t)(has_group ? S_ISUID | S_ISGID : S_ISUID);
     }

@@ -407,6 +407,15 @@ static void test_a_program_that_changes_hands_loses_its_set_id_bits(void **state
     set.set = ENGINE_KILL_PRIV;
     assert_int_equal(engine_setattr(bed.engine, &caller, &set, &attr, &posix, NULL), ERR_OK);
     assert_int_equal(attr.mode, S_IFREG | 02644); /* without group execution: mandatory locking */
+    uint64_t other = 0;
+    assert_int_equal(make(&bed, ENGINE_ROOT, "fifo", S_IFIFO | 06755, &other), 0);
+    set = (struct engine_set){.attr = {.inode = other, .gid = 5}, .set = ENGINE_SET_GID};
+    assert_int_equal(engine_setattr(bed.engine, &caller, &set, &attr, &posix, NULL), ERR_OK);
+    assert_int_equal(attr.mode, S_IFIFO | 0755);
+    assert_int_equal(make(&bed, ENGINE_ROOT, "folder", S_IFDIR | 02755, &other), 0);
+    set.attr.inode = other;
+    assert_int_equal(engine_setattr(bed.engine, &caller, &set, &attr, &posix, NULL), ERR_OK);
+    assert_int_equal(attr.mode, S_IFDIR | 02755); /* there it says who inherits */
     bed_destroy(&bed);
 }
 

@@ -359,7 +359,8 @@ static enum err_code find_view(struct volume *volume, const char *snapshot, stru
         volume_head_release(&head);
         return ERR_OK;
     }
-    code = err_set(err, ERR_NOT_FOUND, "snapshot %.200s: there is none", snapshot);
+    code = err_set(err, ERR_NOT_FOUND,
+                   "snapshot %.200s: there is none (drover data snapshot --list VOLUME)", snapshot);
     for (size_t i = 0; i < head.snap_count; i++) {
         char key[VOLUME_SNAP_KEY_MAX];
         AUTO_STR struct str bytes = {0};

@@ -89,7 +89,9 @@ enum err_code volume_snapshot(struct volume *volume, const char *name, struct er
                        name);
     }
     if (find_snap(&volume->head.now, name) != NULL) {
-        return err_set(err, ERR_EXISTS, "snapshot %s: there is one already", name);
+        return err_set(err, ERR_EXISTS,
+                       "snapshot %s: there is one already (take another name, or --delete it)",
+                       name);
     }
     if (volume->head.now.snap_count >= VOLUME_SNAPSHOTS_MAX) {
         return err_set(err, ERR_QUOTA, "snapshot %s: there are %d already", name,
@@ -108,7 +110,8 @@ enum err_code volume_snapshot_delete(struct volume *volume, const char *name, st
     struct volume_head *head = &volume->head.now;
     struct volume_snap *snap = find_snap(head, name);
     if (snap == NULL) {
-        return err_set(err, ERR_NOT_FOUND, "snapshot %.200s: there is none", name);
+        return err_set(err, ERR_NOT_FOUND,
+                       "snapshot %.200s: there is none (drover data snapshot --list VOLUME)", name);
     }
     size_t behind = (size_t)(head->snaps + head->snap_count - (snap + 1));
     memmove(snap, snap + 1, behind * sizeof *snap);
