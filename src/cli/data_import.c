@@ -332,7 +332,7 @@ static void release(struct import *import)
 static int import_into(struct data_open *open, struct volume_ref *from,
                        const struct data_arguments *arguments)
 {
-    struct progress progress;
+    struct progress progress = {0};
     struct err err = {0};
     struct import import = {
         .copy = {.tree = data_tree(open), .note = data_note, .context = &progress},

@@ -15,7 +15,9 @@
 
 #include <cmocka.h>
 
-enum { CONTAINERS = 4, MIB = 1 << 20, SPACE = 12 * MIB };
+enum { CONTAINERS = 4 };
+#define MIB ((size_t)1 << 20)
+#define SPACE (12 * MIB)
 
 /* The linker leads the library's pwrite here. The thread calls it. */
 static atomic_int disk_errno;

@@ -104,7 +104,7 @@ static void compare_folders(const char *a, const char *b, long step)
         char one[4096], two[4096];
         snprintf(one, sizeof one, "%s/%s", a, left[i]->d_name);
         snprintf(two, sizeof two, "%s/%s", b, left[i]->d_name);
-        struct stat s, t;
+        struct stat s = {0}, t = {0};
         must(lstat(one, &s) == 0 && lstat(two, &t) == 0, one);
         bool is_folder = S_ISDIR(t.st_mode);
         if (s.st_mode != t.st_mode || (!is_folder && s.st_size != t.st_size) ||
