@@ -18,7 +18,13 @@ check_output "every catalog that is shipped is sound" '^ok: [0-9]+ rows' \
 check_output "without a name it is the current one" '^ok: [1-9][0-9][0-9] rows' "$DROVER" catalog check
 check_output "the current catalog has GPUs of AWS" '^aws .* x ' "$DROVER" catalog list -r 'provider = aws, gpus >= 1'
 check_output "in several regions" '^aws +eu-west-1' "$DROVER" catalog list -r 'provider = aws, region = eu-*'
-check_output "and of Azure" '^azure .* x ' "$DROVER" catalog list -r 'provider = azure, gpus >= 1'
+for provider in aws gcp azure; do
+    for wanted in 'gpus >= 1' 'gpus = 0'; do
+        regions=$("$DROVER" catalog list --json -r "provider = $provider, $wanted" |
+            python3 -c 'import json, sys; print(len({json.loads(line)["region"] for line in sys.stdin}))')
+        check "$provider has types with '$wanted' in two regions or more" test "$regions" -ge 2
+    done
+done
 check_output "a requirement chooses" 'p2\.xlarge' "$DROVER" catalog list papers-2019 -r 'gpu = k80, memory >= 60'
 check_no_output "and leaves out the rest" 'm4' "$DROVER" catalog list papers-2019 -r 'gpu = k80, memory >= 60'
 check_output "a type is shown with its source" 'FC2 2019 table 1' "$DROVER" catalog show m4.large papers-2019
