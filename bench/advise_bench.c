@@ -145,6 +145,7 @@ int main(int argc, char **argv)
         return 2;
     }
     bench_ranking();
+    regret_families();
     if (data) {
         str_addf(&folder, "%s/configurations", data);
         (void)bench_regret(str_text(&folder), &catalog);
