@@ -29,7 +29,7 @@ compare  run      --state= --experiment= --metric= --plot --svg= --json
 top      none     --state= --interval= --once --json
 sim      recipe   --nodes= --slots= --task-time= --mtbf= --boot-time= --lease= --cut-share= --net-loss= --fail-share= --price= --limit= --seed= --set= --json
 catalog  file
-advise   file     --algorithm= --budget= --total-budget= --max-workers= --deadline= --worker-types= --ps-type= --ps-bandwidth= --servers= --p= --profile= --batch= --examples= --mode= --goal= --spot --loss-rate= --spot-trace= --save-time= --restart-time= --setup-time= --profile-time= --runs= --job= --engines= --seed= --catalog= --require= --region= --provider= --limit= --json
+advise   file     --profile= --region= --spot --loss-rate= --spot-trace= --limit= --seed= --json
 profile  file
 report   none
 analyse  file
@@ -55,10 +55,8 @@ _drover_value() { # OPTION PREFIX
     case $1 in
     --state | --work | --svg-dir) compgen -d -S / -- "$2" ;;
     --join) compgen -P @ -f -- "${2#@}" ;;
-    --notice-file | --svg | --spot-trace | --runs | --engines) compgen -f -- "$2" ;;
+    --notice-file | --svg | --spot-trace) compgen -f -- "$2" ;;
     --kind) compgen -W 'history parallel importance slices pareto' -- "$2" ;;
-    --algorithm) compgen -W 'cost time scala scala-m pareto best' -- "$2" ;;
-    --goal) compgen -W 'cost time balanced' -- "$2" ;;
     --durable) compgen -W 'process power' -- "$2" ;;
     --cache-dir) compgen -d -S / -- "$2" ;;
     --ca-file) compgen -f -- "$2" ;;

@@ -214,14 +214,9 @@ _drover() {
         ;;
     catalog) _alternative 'verbs:verb:(list show check merge)' 'files:file:_files' ;;
     advise)
-        _arguments $json '--algorithm=[how to choose]:algorithm:(cost time scala scala-m pareto best)' \
-            '--budget=[an hour]:usd:' '--total-budget=[in all]:usd:' '--max-workers=[at most]:n:' \
-            '--deadline=[to be kept]:time:' '--profile=[what short runs measured]:file:_files' \
+        _arguments $json '--profile=[what short runs measured]:file:_files' \
             '--spot[also spot workers]' '--loss-rate=[losses an hour of a machine]:rate:' \
-            '*--spot-trace=[records of spot machines]:file:_files' \
-            '--runs=[past runs]:file:_files' '--job=[of them]:job:' \
-            '--engines=[throughput by engines]:file:_files' '--catalog=[machines]:file:_files' \
-            '*:file:_files'
+            '*--spot-trace=[records of spot machines]:file:_files' '*:file:_files'
         ;;
     profile) _files ;;
     report) _message 'name=number' ;;

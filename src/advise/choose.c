@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double reach_of_failure = 2;
+
 enum { JOBS = 16000, JOB_CELLS_MAX = 1600000 };
 
 double choose_likeness(const double *a, const double *b, size_t features, double reach_of)
@@ -256,9 +258,26 @@ static void score_component(const struct choose *choose, const struct choose_bel
     }
 }
 
+/* While all runs have failed: the chance that this one is unlike them. */
+static double hope(const struct choose *choose, const struct choose_belief *belief, size_t config)
+{
+    double most = 0;
+    for (size_t i = 0; belief->n == 0 && i < choose->run_count; i++) {
+        double like = choose_likeness(choose->x + config * choose->features,
+                                      choose->x + choose->runs[i] * choose->features,
+                                      choose->features, reach_of_failure);
+        most = like > most ? like : most;
+    }
+    return 1 - .9 * most;
+}
+
 static void score(const struct choose *choose, const struct choose_belief *belief,
                   struct scores *scores)
 {
+    double *hopes = mem_array(choose->configs, sizeof *hopes);
+    for (size_t c = 0; c < choose->configs; c++) {
+        hopes[c] = hope(choose, belief, c);
+    }
     double *surprise = mem_array(belief->n, sizeof *surprise);
     struct forecast *forecasts = mem_array(choose->configs, sizeof *forecasts);
     for (size_t k = 0; k < belief->component_count; k++) {
@@ -269,11 +288,13 @@ static void score(const struct choose *choose, const struct choose_belief *belie
         }
         for (size_t c = 0; c < choose->configs; c++) {
             forecasts[c] = forecast(choose, belief, component, surprise, c);
+            forecasts[c].works *= hopes[c];
         }
         score_component(choose, belief, component, forecasts, scores);
     }
     free(forecasts);
     free(surprise);
+    free(hopes);
 }
 
 size_t choose_next(struct choose *choose, double *saving)
