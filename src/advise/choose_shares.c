@@ -14,7 +14,7 @@ static const double past_share = .1;
 /* The start counts as much as all past jobs together, and as so many at least. */
 static const double start_jobs = 3;
 
-enum { JOBS_MAX = 24, RUNS_MAX = 8, ROUNDS = 30 };
+enum { JOBS_MAX = 24, RUNS_MAX = 8, ROUNDS = 30, SHAPES_MAX = 4000 };
 
 /* Log of how well each source, with each kind of deviation, explains a job; -INFINITY: it has
  * none. */
@@ -65,7 +65,8 @@ static void pick_runs(const double *costs, size_t configs, struct rng *rng,
     free(all);
 }
 
-/* The log of the mean over the shapes of a source, but for one that is left out. */
+/* The log of the mean over the shapes of a source, but for one that is left out. Of very many, some
+ * will do. */
 static double explain(const struct choose *choose, const struct choose_belief *belief,
                       enum choose_source source, size_t kind, size_t left_out)
 {
@@ -73,8 +74,13 @@ static double explain(const struct choose *choose, const struct choose_belief *b
     double best = -(double)INFINITY;
     double sum = 0; /* of e^(fit - best) */
     size_t count = 0;
-    for (size_t shape = 0; shape < choose->shape_count; shape++) {
-        if (shape == left_out || choose_source_of(choose, shape) != source) {
+    size_t from = source == CHOOSE_DRAWN  ? 0
+                  : source == CHOOSE_PAST ? choose->drawn_count
+                                          : choose->drawn_count + choose->past_count;
+    size_t size = choose_source_size(choose, source);
+    size_t step = (size + SHAPES_MAX - 1) / SHAPES_MAX;
+    for (size_t shape = from; shape < from + size; shape += step) {
+        if (shape == left_out) {
             continue;
         }
         double fit =
