@@ -187,7 +187,7 @@ void choose_learn_shares(struct choose *choose, const struct choose_problem *pro
         const double *costs = problem->past + job * choose->configs;
         size_t worked = 0;
         for (size_t c = 0; c < choose->configs; c++) {
-            worked += isfinite(costs[c]);
+            worked += isfinite(costs[c]) ? 1 : 0;
         }
         if (worked < 2) {
             continue;
