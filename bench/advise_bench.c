@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "bench/advise_forms.h"
 #include "bench/advise_regret.h"
 #include "bench/advise_speed.h"
 
@@ -145,6 +146,8 @@ int main(int argc, char **argv)
         return 2;
     }
     bench_ranking();
+    forms_report();
+    regret_families();
     if (data) {
         str_addf(&folder, "%s/configurations", data);
         (void)bench_regret(str_text(&folder), &catalog);

@@ -5,18 +5,21 @@
 #include "base/detmath.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "bench/advise_families.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 10, SEEDS = 10, OUR_SEEDS = 2 };
+enum { RUNS = 10, SEEDS = 10, OUR_SEEDS = 2, TABLES = 4, CROWD = 2000 };
 
 /* One job to find a configuration for. */
 struct task {
     const struct table *table;
     size_t job;
     bool strict;
+    bool alone;   /* no other job is known */
+    size_t crowd; /* of possible jobs; 0: as many as serve well */
     uint64_t seed;
     size_t *order; /* RUNS configurations, or fewer for the rules that choose once */
     size_t count;
@@ -339,12 +342,14 @@ static void ours(struct task *task)
     const struct table *table = task->table;
     size_t past_count = 0;
     double *past = table_past(table, task->job, task->strict, &past_count);
+    past_count = task->alone ? 0 : past_count;
     struct choose_problem problem = {.configs = table->configs,
                                      .config_count = table->config_count,
                                      .extra_count = table->extra_count,
                                      .past = past,
                                      .past_count = past_count,
-                                     .seed = task->seed};
+                                     .seed = task->seed,
+                                     .crowd = task->crowd};
     struct choose *choose = NULL;
     struct err err = {0};
     if (choose_create(&problem, &choose, &err) != ERR_OK) {
@@ -364,6 +369,12 @@ static void ours(struct task *task)
     }
     choose_destroy(choose);
     free(past);
+}
+
+static void ours_alone(struct task *task)
+{
+    task->alone = true;
+    ours(task);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -389,24 +400,34 @@ static void add_regret(const struct task *task, double regret[RUNS])
     }
 }
 
-static void mean_regret(const struct table *table, strategy_fn strategy, size_t seeds, bool strict,
-                        double regret[RUNS])
+/* A way of choosing, and how it is tried. */
+struct way {
+    const char *name;
+    strategy_fn strategy;
+    size_t seeds;
+    bool strict;
+    size_t crowd;
+};
+
+/* Adds the mean over jobs and seeds, in per cent. */
+static void mean_regret(const struct table *table, const struct way *way, double regret[RUNS])
 {
-    memset(regret, 0, RUNS * sizeof *regret);
+    double sums[RUNS] = {0};
     for (size_t job = 0; job < table->job_count; job++) {
-        for (size_t seed = 0; seed < seeds; seed++) {
+        for (size_t seed = 0; seed < way->seeds; seed++) {
             size_t order[RUNS];
             struct task task = {.table = table,
                                 .job = job,
-                                .strict = strict,
+                                .strict = way->strict,
+                                .crowd = way->crowd,
                                 .seed = 1 + job * 1000 + seed,
                                 .order = order};
-            strategy(&task);
-            add_regret(&task, regret);
+            way->strategy(&task);
+            add_regret(&task, sums);
         }
     }
     for (size_t i = 0; i < RUNS; i++) {
-        regret[i] *= 100 / (double)(table->job_count * seeds);
+        regret[i] += 100 * sums[i] / (double)(table->job_count * way->seeds);
     }
 }
 
@@ -423,22 +444,19 @@ static int print_line(const struct table *table, const char *name, double our, d
 
 int regret_run(const struct table *table)
 {
-    static const struct {
-        const char *name;
-        strategy_fn strategy;
-        size_t seeds;
-        bool strict;
-    } rows[] = {{"random", random_search, SEEDS, false},
-                {"gp-ei", plain_gp, SEEDS, false},
-                {"best for others", best_for_others, 1, false},
-                {"cost-opt (one run)", cost_opt, 1, false},
-                {"time-opt (one run)", time_opt, 1, false},
-                {"scala-opt (one run)", scala_opt, 1, false},
-                {"ours", ours, OUR_SEEDS, false},
-                {"ours, strict", ours, OUR_SEEDS, true}};
+    static const struct way rows[] = {{"random", random_search, SEEDS, false, 0},
+                                      {"gp-ei", plain_gp, SEEDS, false, 0},
+                                      {"best for others", best_for_others, 1, false, 0},
+                                      {"cost-opt (one run)", cost_opt, 1, false, 0},
+                                      {"time-opt (one run)", time_opt, 1, false, 0},
+                                      {"scala-opt (one run)", scala_opt, 1, false, 0},
+                                      {"ours", ours, OUR_SEEDS, false, 0},
+                                      {"ours, strict", ours, OUR_SEEDS, true, 0},
+                                      {"ours, no other jobs", ours_alone, OUR_SEEDS, false, 0},
+                                      {"ours, crowd of 2000", ours, OUR_SEEDS, false, 2000}};
     static const size_t shown[] = {1, 2, 3, 4, 6, 8, 10};
-    enum { GP = 1, OTHERS = 2, OURS = 6, COUNT = 8 };
-    double regret[COUNT][RUNS];
+    enum { GP = 1, OTHERS = 2, OURS = 6, COUNT = 10 };
+    double regret[COUNT][RUNS] = {{0}};
     printf("%s: %zu jobs, %zu configurations; mean regret in %% after k paid runs\n%-22s",
            table->name, table->job_count, table->config_count, "");
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
@@ -446,7 +464,7 @@ int regret_run(const struct table *table)
     }
     putchar('\n');
     for (size_t r = 0; r < COUNT; r++) {
-        mean_regret(table, rows[r].strategy, rows[r].seeds, rows[r].strict, regret[r]);
+        mean_regret(table, &rows[r], regret[r]);
         printf("%-22s", rows[r].name);
         for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
             printf(" %7.1f", regret[r][shown[i] - 1]);
@@ -463,4 +481,36 @@ int regret_run(const struct table *table)
     missed += print_line(table, "10-runs-better-of-both", regret[OURS][9],
                          gp[9] < others[9] ? gp[9] : others[9], 1);
     return missed;
+}
+
+void regret_families(void)
+{
+    static const struct way ways[] = {{"random", random_search, 5, false, 0},
+                                      {"gp-ei", plain_gp, 5, false, 0},
+                                      {"best for others", best_for_others, 1, false, 0},
+                                      {"ours", ours, 1, false, CROWD},
+                                      {"ours, alone", ours_alone, 1, false, CROWD}};
+    enum { COUNT = sizeof ways / sizeof ways[0] };
+    printf("made-up jobs of other laws: mean regret in %% after 6 and 10 paid runs\n%10s", "");
+    for (size_t w = 0; w < COUNT; w++) {
+        printf(" %15s", ways[w].name);
+    }
+    putchar('\n');
+    for (size_t family = 0; family < FAMILIES; family++) {
+        double regret[COUNT][RUNS] = {{0}};
+        for (uint64_t seed = 1; seed <= TABLES; seed++) {
+            struct table table;
+            family_make(family, seed, &table);
+            for (size_t w = 0; w < COUNT; w++) {
+                mean_regret(&table, &ways[w], regret[w]);
+            }
+            table_release(&table);
+        }
+        printf("%-10s", family_name(family));
+        for (size_t w = 0; w < COUNT; w++) {
+            printf(" %7.1f %7.1f", regret[w][5] / TABLES, regret[w][9] / TABLES);
+        }
+        putchar('\n');
+        fflush(stdout);
+    }
 }

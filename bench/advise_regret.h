@@ -7,4 +7,7 @@
 /* Prints the table of mean regrets and the benchmark lines. Returns how many targets are missed. */
 int regret_run(const struct table *table);
 
+/* The same, briefly, on made-up jobs (advise_families.h). Nothing depends on it. */
+void regret_families(void);
+
 #endif

@@ -29,6 +29,7 @@ static const double to_come_max = 0.03;
 struct tally {
     size_t curves;
     size_t early;
+    size_t warned; /* of those, after the first drop of a staircase */
     size_t plateaus;
     size_t fired; /* on those with a plateau */
 };
@@ -63,7 +64,9 @@ static void count_synthetic(struct tally *tally, const struct family_curve *curv
     tally->curves++;
     tally->plateaus += has_plateau;
     tally->fired += has_plateau && stop > 0;
-    tally->early += stop > 0 && family_left(curve, stop - 1) > to_come_max;
+    bool early = stop > 0 && family_left(curve, stop - 1) > to_come_max;
+    tally->early += early;
+    tally->warned += early && curve->points[stop - 1].step > curve->drop;
 }
 
 /* Staircases are counted apart: nobody can foresee the first drop of a learning rate. */
@@ -95,6 +98,9 @@ static void bench_synthetic(void)
     }
     print_tally("online-synthetic", &ours, &peer);
     print_tally("online-staircase", &stairs, &peer_stairs);
+    printf("online-staircase-early-after-first-drop %.1f %% patience-10 %.1f\n",
+           100 * (double)stairs.warned / (double)stairs.curves,
+           100 * (double)peer_stairs.warned / (double)peer_stairs.curves);
 }
 
 struct real {

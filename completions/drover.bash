@@ -29,7 +29,7 @@ compare  run      --state= --experiment= --metric= --plot --svg= --json
 top      none     --state= --interval= --once --json
 sim      recipe   --nodes= --slots= --task-time= --mtbf= --boot-time= --lease= --cut-share= --net-loss= --fail-share= --price= --limit= --seed= --set= --json
 catalog  file
-advise   file
+advise   file     --profile= --region= --spot --loss-rate= --spot-trace= --limit= --seed= --json
 profile  file
 report   none
 analyse  file
@@ -55,7 +55,7 @@ _drover_value() { # OPTION PREFIX
     case $1 in
     --state | --work | --svg-dir) compgen -d -S / -- "$2" ;;
     --join) compgen -P @ -f -- "${2#@}" ;;
-    --notice-file | --svg) compgen -f -- "$2" ;;
+    --notice-file | --svg | --spot-trace) compgen -f -- "$2" ;;
     --kind) compgen -W 'history parallel importance slices pareto' -- "$2" ;;
     --durable) compgen -W 'process power' -- "$2" ;;
     --cache-dir) compgen -d -S / -- "$2" ;;

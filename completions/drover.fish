@@ -153,6 +153,10 @@ __drover_option map -F
 __drover_option catalog -F -a 'list show check merge'
 __drover_option analyse -F -a 'stabilise cost own map'
 __drover_option advise -F
+__drover_option advise -l profile -r -F -d 'what short runs measured'
+__drover_option advise -l spot -d 'also spot workers'
+__drover_option advise -l loss-rate -x -d 'losses an hour of a machine'
+__drover_option advise -l spot-trace -r -F -d 'records of spot machines'
 __drover_option profile -F
 __drover_option help -a 'check plan run node serve submit wait cancel retry nodes top token exec map up down clusters list status tasks logs trials best compare sim catalog advise profile report analyse volume data mount unmount meta version'
 functions -e __drover_option

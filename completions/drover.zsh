@@ -213,7 +213,11 @@ _drover() {
             '--price=[of a node for an hour]:usd:'
         ;;
     catalog) _alternative 'verbs:verb:(list show check merge)' 'files:file:_files' ;;
-    advise) _files ;;
+    advise)
+        _arguments $json '--profile=[what short runs measured]:file:_files' \
+            '--spot[also spot workers]' '--loss-rate=[losses an hour of a machine]:rate:' \
+            '*--spot-trace=[records of spot machines]:file:_files' '*:file:_files'
+        ;;
     profile) _files ;;
     report) _message 'name=number' ;;
     analyse) _alternative 'verbs:verb:(stabilise cost own map)' 'files:file:_files' ;;

@@ -18,7 +18,13 @@ check_output "every catalog that is shipped is sound" '^ok: [0-9]+ rows' \
 check_output "without a name it is the current one" '^ok: [1-9][0-9][0-9] rows' "$DROVER" catalog check
 check_output "the current catalog has GPUs of AWS" '^aws .* x ' "$DROVER" catalog list -r 'provider = aws, gpus >= 1'
 check_output "in several regions" '^aws +eu-west-1' "$DROVER" catalog list -r 'provider = aws, region = eu-*'
-check_output "and of Azure" '^azure .* x ' "$DROVER" catalog list -r 'provider = azure, gpus >= 1'
+for provider in aws gcp azure; do
+    for wanted in 'gpus >= 1' 'gpus = 0'; do
+        regions=$("$DROVER" catalog list --json -r "provider = $provider, $wanted" |
+            python3 -c 'import json, sys; print(len({json.loads(line)["region"] for line in sys.stdin}))')
+        check "$provider has types with '$wanted' in two regions or more" test "$regions" -ge 2
+    done
+done
 check_output "a requirement chooses" 'p2\.xlarge' "$DROVER" catalog list papers-2019 -r 'gpu = k80, memory >= 60'
 check_no_output "and leaves out the rest" 'm4' "$DROVER" catalog list papers-2019 -r 'gpu = k80, memory >= 60'
 check_output "a type is shown with its source" 'FC2 2019 table 1' "$DROVER" catalog show m4.large papers-2019
@@ -98,6 +104,48 @@ check_exit 1 "what cannot be had is said" "$DROVER" "${rank[@]}" --deadline 1s
 check_output "and by how much" 'misses the deadline' "$DROVER" "${rank[@]}" --deadline 1s
 t_run "$DROVER" "${rank[@]}" --spot --json
 check_equal "spot says how often to save" True "$(python3 -c "print($(json checkpoint_interval_s) > 0 and $(json preemptions) > 0)")"
+
+# ---- records of spot machines -----------------------------------------------------------------
+
+printf '{"metadata": {"gap_seconds": 3600}, "data": [2, 2, 1, 2, 0, 3]}' >trace.json # 3 losses in 10 hours
+printf '{"metadata": {"gap_seconds": 1800}, "data": [0, 10.0, 10]}' >calm.json       # none in 10 hours
+check_output "a trace gives the loss rate" '^spot: 0\.35 losses an hour .*from 3 in 10\.0 hours' \
+    "$DROVER" "${rank[@]}" --spot --spot-trace trace.json
+check_output "several add up" '^spot: 0\.175 losses .*from 3 in 20\.0 hours' \
+    "$DROVER" "${rank[@]}" --spot --spot-trace trace.json calm.json
+check_output "also as an option each" '^spot: 0\.175 losses' \
+    "$DROVER" "${rank[@]}" --spot --spot-trace trace.json --spot-trace calm.json
+check_output "none at all leaves some doubt" '^spot: 0\.05 losses .*\(0 to 0\.' "$DROVER" "${rank[@]}" --spot --spot-trace calm.json
+t_run "$DROVER" "${rank[@]}" --spot --spot-trace trace.json --json
+check_equal "it is what the ranking uses" 0.35 "$(json loss_rate_hour)"
+check_output "a trace wants --spot" 'spot-trace goes with --spot' "$DROVER" "${rank[@]}" --spot-trace trace.json
+check_exit 2 "and no second rate" "$DROVER" "${rank[@]}" --spot --spot-trace trace.json --loss-rate 1
+check_exit 2 "a file that is not there is an error" "$DROVER" "${rank[@]}" --spot --spot-trace absent.json
+bad_trace() { # WHAT PATTERN JSON
+    printf '%s' "$3" >bad.json
+    check_output "a trace with $1 is refused" "^drover: .*$2" "$DROVER" "${rank[@]}" --spot --spot-trace bad.json
+    check_exit 2 "with exit 2" "$DROVER" "${rank[@]}" --spot --spot-trace trace.json bad.json
+}
+bad_trace "no JSON" 'bad\.json: not JSON' 'data: 1'
+bad_trace "a list in place of an object" 'bad\.json: .*object' '[1, 0]'
+bad_trace "no gap" 'gap_seconds must be' '{"metadata": {}, "data": [1, 0]}'
+bad_trace "a gap of 0" 'gap_seconds must be' '{"metadata": {"gap_seconds": 0}, "data": [1, 0]}'
+bad_trace "a gap of 1e308" 'gap_seconds must be' '{"metadata": {"gap_seconds": 1e308}, "data": [1, 0]}'
+bad_trace "a gap in words" 'gap_seconds must be' '{"metadata": {"gap_seconds": "x"}, "data": [1, 0]}'
+bad_trace "no data" 'data must be' '{"metadata": {"gap_seconds": 1}}'
+bad_trace "one point" 'data must be' '{"metadata": {"gap_seconds": 1}, "data": [1]}'
+bad_trace "fewer than no machines" 'data\[1\]' '{"metadata": {"gap_seconds": 1}, "data": [1, -1]}'
+bad_trace "half a machine" 'data\[2\]' '{"metadata": {"gap_seconds": 1}, "data": [1, 0, 0.5]}'
+bad_trace "1e308 machines" 'data\[0\]' '{"metadata": {"gap_seconds": 1}, "data": [1e308, 0]}'
+bad_trace "a word among its data" 'data\[1\]' '{"metadata": {"gap_seconds": 1}, "data": [1, null]}'
+printf '{"metadata": {"gap_seconds": 60}, "data": [0, 0, 0]}' >never.json
+check_output "a machine that never was says nothing" 'no machine was ever there' \
+    "$DROVER" "${rank[@]}" --spot --spot-trace never.json
+traces=("${DROVER_TEST_DATA:-/nonexistent}"/spot/preemption/*.json)
+if [ -e "${traces[0]}" ]; then
+    check_output "real traces are read" '^spot: 0\.[0-9]+ losses an hour' "$DROVER" "${rank[@]}" --spot --spot-trace "${traces[@]}"
+fi
+
 printf 'g5.xlarge,128,8,380,36,async\n' >>runs.csv
 width() { python3 -c 'import json, sys
 r = json.loads(sys.stdin.readline()); print(r["time_high_s"] / r["time_low_s"])'; }

@@ -4,14 +4,16 @@
  * is unknown until it has been run there; a few runs must find one that is nearly the cheapest.
  * What other jobs cost on them, if known, helps.
  *
- * The belief about the job is a weighted crowd of possible jobs: some thousand drawn from a plain
- * physical model (a serial part, work shared by the cores, a part that grows with the cluster, a
- * working set below which the job crawls, and chance differences between families of machines), and
- * the past jobs themselves. Each run changes the weights by how well each possible job foretold it;
- * what none foretells is left to a Gaussian process over the configurations, in three strengths
- * that are weighted alike. The next run is the one with the largest expected saving, counted as the
- * share by which the bill would shrink. A run that failed is not a cheap run: it counts as dearer
- * than any that worked.
+ * The belief about the job is a weighted crowd of explanations: thousands of possible jobs drawn
+ * from a plain physical model (a serial part, work shared by the cores, a part that grows with the
+ * cluster, a working set below which the job crawls, and chance differences between families of
+ * machines); the past jobs themselves; and that it is like none of these, only that alike
+ * configurations cost alike. Each run changes the weights by how well each foretold it; how far a
+ * job may differ from its explanation is weighed in the same way. What each kind of explanation
+ * starts with is learnt from the past jobs, each explained by the others. The next run is the one
+ * that takes away most of the expected regret, which is what the best one known costs above the
+ * cheapest there is. A run that failed is not a cheap run: it counts as dearer than any that
+ * worked.
  *
  * Costs are positive and in one currency. The same calls with the same seed give the same answers.
  * Pure; a chooser owns copies of all it is given.

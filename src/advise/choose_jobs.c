@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double reach_past = 2;       /* how far a past job's runs speak for missing ones */
-static const double failure_penalty = .7; /* a failed run counts as twice the dearest */
+static const double reach_past = 2; /* how far a past job's runs speak for missing ones */
 
 /* What the ranges of the model are drawn from. */
 struct frame {
@@ -219,7 +218,7 @@ static void read_runs(const double *costs, size_t configs, struct runs *runs)
     runs->mean = 0;
     runs->variance = 0;
     for (size_t i = 0; i < runs->count; i++) {
-        runs->logs[i] = isinf(runs->logs[i]) ? worst + failure_penalty : runs->logs[i];
+        runs->logs[i] = isinf(runs->logs[i]) ? worst + CHOOSE_FAILURE_PENALTY : runs->logs[i];
         runs->mean += runs->logs[i] / (double)runs->count;
     }
     for (size_t i = 0; i < runs->count; i++) {
@@ -263,18 +262,6 @@ static void complete(const struct choose *choose, const struct runs *runs, doubl
     free(weights);
 }
 
-/* Adds each configuration's cost as a multiple of the job's cheapest. */
-static void add_multiples(const double *shape, size_t configs, double *sums)
-{
-    double least = shape[0];
-    for (size_t c = 1; c < configs; c++) {
-        least = shape[c] < least ? shape[c] : least;
-    }
-    for (size_t c = 0; c < configs; c++) {
-        sums[c] += det_exp(shape[c] - least);
-    }
-}
-
 size_t choose_add_past(struct choose *choose, const struct choose_problem *problem, size_t at)
 {
     size_t configs = choose->configs;
@@ -290,7 +277,6 @@ size_t choose_add_past(struct choose *choose, const struct choose_problem *probl
             continue;
         }
         complete(choose, &runs, shape);
-        add_multiples(shape, configs, choose->multiples);
         choose_centre(shape, configs);
         for (size_t c = 0; c < configs; c++) {
             failing[c] = isinf(costs[c]) ? .6F : .05F;

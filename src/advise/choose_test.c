@@ -82,12 +82,92 @@ static double regret_after(int runs, uint64_t seed, bool fail_below_set)
 static void test_a_few_runs_find_nearly_the_cheapest(void **state)
 {
     (void)state;
+    enum { SEEDS = 16 };
     double sum = 0;
-    printf("seeds 1 to 8\n");
-    for (uint64_t seed = 1; seed <= 8; seed++) {
-        sum += regret_after(8, seed, seed % 2);
+    int found = 0;
+    printf("seeds 1 to %d\n", SEEDS);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        double regret = regret_after(8, seed, seed % 2);
+        sum += regret;
+        found += regret < 1e-9;
     }
-    assert_true(sum / 8 < .08);
+    assert_true(sum / SEEDS < .12);
+    assert_true(found >= SEEDS / 2);
+}
+
+/* The regret after so many runs. */
+static double search(const struct choose_problem *problem, const double *costs, int runs)
+{
+    struct choose *choose = create(problem);
+    double least = (double)INFINITY;
+    double best = (double)INFINITY;
+    for (size_t c = 0; c < CONFIGS; c++) {
+        least = costs[c] < least ? costs[c] : least;
+    }
+    for (int i = 0; i < runs; i++) {
+        double saving = 0;
+        size_t config = choose_next(choose, &saving);
+        choose_observe(choose, config, costs[config]);
+        best = costs[config] < best ? costs[config] : best;
+    }
+    choose_destroy(choose);
+    return best / least - 1;
+}
+
+/* Cheapest at some size and dearer by the distance from it, whatever the cores and the memory do:
+ * no job of the model does that. */
+static void test_jobs_that_follow_no_model_are_found_too(void **state)
+{
+    (void)state;
+    enum { SEEDS = 8, RUNS = 8 };
+    struct choose_config configs[CONFIGS];
+    double costs[CONFIGS];
+    double ours = 0;
+    double at_random = 0;
+    make_configs(configs);
+    printf("seeds 1 to %d\n", SEEDS);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct rng rng = {.state = seed};
+        double size = 2 + 27 * rng_unit(&rng);
+        size_t type = rng_below(&rng, 4);
+        double least = (double)INFINITY;
+        double drawn = (double)INFINITY;
+        for (size_t c = 0; c < CONFIGS; c++) {
+            double far = fabs(configs[c].nodes - size) / 10 + (c % 4 == type ? 0 : .3);
+            costs[c] = exp(far);
+            least = costs[c] < least ? costs[c] : least;
+        }
+        for (int i = 0; i < RUNS; i++) {
+            double cost = costs[rng_below(&rng, CONFIGS)];
+            drawn = cost < drawn ? cost : drawn;
+        }
+        struct choose_problem problem = {
+            .configs = configs, .config_count = CONFIGS, .seed = seed, .crowd = CROWD};
+        ours += search(&problem, costs, RUNS) / SEEDS;
+        at_random += (drawn / least - 1) / SEEDS;
+    }
+    assert_true(ours < .2);
+    assert_true(ours < at_random);
+}
+
+static void test_a_past_job_that_is_alike_is_followed(void **state)
+{
+    (void)state;
+    struct choose_config configs[CONFIGS];
+    double past[3 * CONFIGS];
+    double costs[CONFIGS];
+    struct rng rng = {.state = 3};
+    make_configs(configs);
+    for (size_t i = 0; i < 3 * CONFIGS; i++) {
+        past[i] = exp(2 * rng_unit(&rng));
+    }
+    for (size_t c = 0; c < CONFIGS; c++) {
+        costs[c] = 7 * past[CONFIGS + c];
+    }
+    struct choose_problem problem = {
+        .configs = configs, .config_count = CONFIGS, .past = past, .past_count = 3, .crowd = CROWD};
+    printf("seed 3\n");
+    assert_true(search(&problem, costs, 5) < .01);
 }
 
 static void test_the_same_seed_gives_the_same_answers(void **state)
@@ -181,6 +261,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_few_runs_find_nearly_the_cheapest),
+        cmocka_unit_test(test_jobs_that_follow_no_model_are_found_too),
+        cmocka_unit_test(test_a_past_job_that_is_alike_is_followed),
         cmocka_unit_test(test_the_same_seed_gives_the_same_answers),
         cmocka_unit_test(test_what_was_best_for_others_is_run_first),
         cmocka_unit_test(test_all_can_be_run_and_estimates_hold_what_was_paid),

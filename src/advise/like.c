@@ -17,11 +17,36 @@ static size_t family_size(const char *type)
     return number ? (size_t)(dash - type) : strlen(type);
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Standard_D4s_v5 and Standard_D16s_v5: all alike but for the first number. */
+static bool differ_in_size(const char *a, const char *b)
+{
+    while (*a && *a == *b && !is_digit(*a)) {
+        a++;
+        b++;
+    }
+    if (!is_digit(*a) || !is_digit(*b)) {
+        return false;
+    }
+    a += strspn(a, "0123456789");
+    b += strspn(b, "0123456789");
+    return strcmp(a, b) == 0;
+}
+
 static bool same_family(const struct catalog_row *a, const struct catalog_row *b)
 {
     size_t size = family_size(a->type);
-    return strcmp(a->provider, b->provider) == 0 && size == family_size(b->type) &&
-           strncmp(a->type, b->type, size) == 0;
+    if (strcmp(a->provider, b->provider) != 0) {
+        return false;
+    }
+    if (strchr(a->type, '_') && strchr(b->type, '_')) {
+        return differ_in_size(a->type, b->type);
+    }
+    return size == family_size(b->type) && strncmp(a->type, b->type, size) == 0;
 }
 
 static bool compare(const struct catalog_row *row, const struct catalog_row *other,

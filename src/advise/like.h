@@ -1,9 +1,9 @@
 /* like.h - a type that was not measured, judged by one that was.
  *
  * The same GPU kind: by the number of GPUs. The same family (c4.large and c4.8xlarge,
- * n2-standard-4 and n2-standard-32) or any machine without GPUs: by the vCPUs. Each with a
- * deviation that says how far that can be trusted. A GPU of another kind, or a GPU against none,
- * says nothing. Pure.
+ * n2-standard-4 and n2-standard-32, Standard_D4s_v5 and Standard_D16s_v5) or any machine without
+ * GPUs: by the vCPUs. Each with a deviation that says how far that can be trusted. A GPU of another
+ * kind, or a GPU against none, says nothing. Pure.
  */
 #ifndef ADVISE_LIKE_H
 #define ADVISE_LIKE_H

@@ -80,20 +80,26 @@ static double gamma_quantile(double shape, double p)
     return root > 0 ? shape * root * root * root : 0;
 }
 
-enum err_code spot_rate(const bool *lost, size_t count, double gap_s, double rate[3],
-                        struct err *err)
+void spot_record_add(struct spot_record *record, const uint32_t *machines, size_t count,
+                     double gap_s)
 {
-    double there_s = 0;
-    double losses = 0;
     for (size_t i = 0; i < count; i++) {
-        there_s += lost[i] ? 0 : gap_s;
-        losses += i > 0 && lost[i] && !lost[i - 1];
+        record->there_s += machines[i] * gap_s;
+        if (i > 0 && machines[i] < machines[i - 1]) {
+            record->losses += machines[i - 1] - machines[i];
+        }
     }
-    if (!(there_s > 0)) {
-        return err_set(err, ERR_INVALID, "the machine was never there");
+}
+
+enum err_code spot_rate(const struct spot_record *record, struct spot_rate *out, struct err *err)
+{
+    if (!(record->there_s > 0)) {
+        return err_set(err, ERR_INVALID, "no machine was ever there");
     }
-    rate[0] = losses / there_s;
-    rate[1] = losses > 0 ? gamma_quantile(losses, .05) / there_s : 0;
-    rate[2] = gamma_quantile(losses + 1, .95) / there_s;
+    double losses = record->losses;
+    /* Half a loss more than were seen: the mean of the belief if nothing was known before. */
+    out->rate = (losses + .5) / record->there_s;
+    out->low = losses > 0 ? gamma_quantile(losses, .05) / record->there_s : 0;
+    out->high = gamma_quantile(losses + 1, .95) / record->there_s;
     return ERR_OK;
 }

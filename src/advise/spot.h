@@ -10,8 +10,8 @@
 
 #include "base/err.h"
 
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct spot_job {
     double work_s;    /* without any loss and without checkpoints */
@@ -34,10 +34,25 @@ double spot_daly(const struct spot_job *job);
 /* The interval for which spot_expected_s is least; never more than work_s. */
 double spot_best_interval(const struct spot_job *job);
 
-/* The rate of one machine from a record of it, `lost[i]` every `gap_s` seconds: losses by the time
- * it was there, and the bounds that hold it with 90 % (from the number of losses alone, so that a
- * record without any still says something). ERR_INVALID: it was never there. */
-MUST_USE enum err_code spot_rate(const bool *lost, size_t count, double gap_s, double rate[3],
+/* Records of spot machines, added up: how long they were there, and how often one was lost. */
+struct spot_record {
+    double there_s; /* seconds of one machine */
+    double losses;
+};
+
+/* Adds a record of how many machines there were, one number every `gap_s` seconds. */
+void spot_record_add(struct spot_record *record, const uint32_t *machines, size_t count,
+                     double gap_s);
+
+struct spot_rate {
+    double rate; /* losses a second of one machine; above 0 even if none was seen */
+    double low;  /* 90 % of the belief lies between */
+    double high;
+};
+
+/* From the number of losses alone, so that a record without any still says something.
+ * ERR_INVALID: no machine was ever there. */
+MUST_USE enum err_code spot_rate(const struct spot_record *record, struct spot_rate *out,
                                  struct err *err);
 
 #endif

@@ -94,21 +94,45 @@ static void test_without_losses_nothing_is_lost(void **state)
 static void test_a_record_gives_a_rate_with_bounds(void **state)
 {
     (void)state;
-    bool lost[1000] = {false};
-    double rate[3];
+    uint32_t machines[1000];
+    struct spot_record record = {0};
+    struct spot_rate rate;
     struct err err = {0};
-    assert_int_equal(spot_rate(lost, 1000, 60, rate, &err), ERR_OK);
-    assert_true(rate[0] == 0 && rate[1] == 0 && rate[2] > 0 && rate[2] < 4.0 / 60000);
-    for (size_t i = 100; i < 1000; i += 100) {
-        lost[i] = lost[i + 1] = true; /* 9 losses, two samples each */
-    }
-    assert_int_equal(spot_rate(lost, 1000, 60, rate, &err), ERR_OK);
-    assert_true(fabs(rate[0] * 982 * 60 - 9) < 1e-9);
-    assert_true(rate[1] < rate[0] && rate[0] < rate[2]);
+    assert_int_equal(spot_rate(&record, &rate, &err), ERR_INVALID);
     for (size_t i = 0; i < 1000; i++) {
-        lost[i] = true;
+        machines[i] = 1;
     }
-    assert_int_equal(spot_rate(lost, 1000, 60, rate, &err), ERR_INVALID);
+    spot_record_add(&record, machines, 1000, 60);
+    assert_int_equal(spot_rate(&record, &rate, &err), ERR_OK);
+    assert_true(rate.low == 0 && rate.rate > 0 && rate.rate < rate.high);
+    assert_true(rate.high < 4.0 / 60000);
+    for (size_t i = 100; i < 1000; i += 100) {
+        machines[i] = machines[i + 1] = 0; /* 9 losses, two samples each */
+    }
+    record = (struct spot_record){0};
+    spot_record_add(&record, machines, 1000, 60);
+    assert_true(record.losses == 9 && record.there_s == 982 * 60);
+    assert_int_equal(spot_rate(&record, &rate, &err), ERR_OK);
+    assert_true(rate.low < rate.rate && rate.rate < rate.high);
+    assert_true(fabs(rate.rate * 982 * 60 - 9.5) < 1e-9);
+}
+
+static void test_several_machines_and_records_add_up(void **state)
+{
+    (void)state;
+    static const uint32_t four[] = {0, 4, 4, 1, 2, 0};
+    static const uint32_t none[] = {0, 0};
+    struct spot_record record = {0};
+    struct spot_rate rate;
+    spot_record_add(&record, four, 6, 10);
+    assert_true(record.losses == 5 && record.there_s == 110);
+    spot_record_add(&record, four, 6, 10);
+    spot_record_add(&record, none, 2, 10);
+    spot_record_add(&record, four, 0, 10);
+    assert_true(record.losses == 10 && record.there_s == 220);
+    record = (struct spot_record){0};
+    spot_record_add(&record, none, 2, 10);
+    assert_int_equal(spot_rate(&record, &rate, NULL), ERR_INVALID);
 }
 
 int main(void)
@@ -118,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_the_best_interval_is_the_best_of_many),
         cmocka_unit_test(test_without_losses_nothing_is_lost),
         cmocka_unit_test(test_a_record_gives_a_rate_with_bounds),
+        cmocka_unit_test(test_several_machines_and_records_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,7 +169,8 @@ void family_draw(enum family family, double noise, double tolerance, struct rng 
                                  .clean = mem_array(count, sizeof *out->clean),
                                  .count = count,
                                  .truth = step_scale * shape_truth(&shape, tolerance),
-                                 .length = step_scale};
+                                 .length = step_scale,
+                                 .drop = step_scale * shape.drops[0]};
     double lingering = 0;
     for (size_t i = 0; i < count; i++) {
         double t = draw_time(i, count, spacing, rng);

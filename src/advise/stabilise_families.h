@@ -31,6 +31,7 @@ struct family_curve {
     double *clean; /* the same without noise; free() */
     double truth;  /* the step of stabilisation; the last step if it never is stable */
     double length; /* last step less first */
+    double drop;   /* the step of a staircase's first drop; 0 for others */
 };
 
 const char *family_name(enum family family);

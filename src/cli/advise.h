@@ -6,6 +6,7 @@
 #include "advise/profile.h"
 #include "advise/rank.h"
 #include "advise/require.h"
+#include "advise/spot.h"
 #include "cli/catalog_files.h"
 #include "cli/cli.h"
 
@@ -40,6 +41,9 @@ struct advise {
     enum rank_goal goal;
     bool spot;
     double loss_rate_hour;
+    bool loss_rate_given;
+    struct spot_record trace; /* of the files of --spot-trace */
+    size_t trace_count;
     double save_s;
     double restart_s;
     double setup_s;
@@ -67,5 +71,11 @@ int advise_rules(struct advise *advise);   /* cost, time, scala, scala-m */
 int advise_ranking(struct advise *advise); /* pareto, best */
 int advise_runs(struct advise *advise);    /* best, from a table of runs */
 int advise_engines(const struct advise *advise);
+
+/* Adds a file of --spot-trace to what is known of losses. */
+int advise_read_trace(struct advise *advise, const char *file);
+
+/* Takes the loss rate from all of them, and says so. */
+int advise_use_traces(struct advise *advise);
 
 #endif

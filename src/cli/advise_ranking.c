@@ -229,6 +229,7 @@ static void row_json(const struct ranking *ranking, const struct rank_row *row, 
         json_key(&json, "cost_high"), json_double(&json, money_units(row->cost_high_micro));
     }
     if (row->interval_s > 0) {
+        json_key(&json, "loss_rate_hour"), json_double(&json, request->loss_rate_hour);
         json_key(&json, "preemptions"), json_double(&json, row->losses);
         json_key(&json, "checkpoint_interval_s"), json_double(&json, row->interval_s);
     }

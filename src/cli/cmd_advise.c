@@ -29,6 +29,7 @@ enum {
     OPT_GOAL,
     OPT_SPOT,
     OPT_LOSS_RATE,
+    OPT_SPOT_TRACE,
     OPT_SAVE,
     OPT_RESTART,
     OPT_SETUP,
@@ -63,6 +64,7 @@ static const struct option options[] = {{"algorithm", required_argument, NULL, O
                                         {"goal", required_argument, NULL, OPT_GOAL},
                                         {"spot", no_argument, NULL, OPT_SPOT},
                                         {"loss-rate", required_argument, NULL, OPT_LOSS_RATE},
+                                        {"spot-trace", required_argument, NULL, OPT_SPOT_TRACE},
                                         {"save-time", required_argument, NULL, OPT_SAVE},
                                         {"restart-time", required_argument, NULL, OPT_RESTART},
                                         {"setup-time", required_argument, NULL, OPT_SETUP},
@@ -230,7 +232,10 @@ static int read_job(struct advise *advise, int option)
     case OPT_SPOT:
         advise->spot = true;
         return EXIT_DONE;
+    case OPT_SPOT_TRACE:
+        return advise_read_trace(advise, optarg);
     case OPT_LOSS_RATE:
+        advise->loss_rate_given = true;
         return read_real(0, 3600, &advise->loss_rate_hour)
                    ? EXIT_DONE
                    : bad_value("loss-rate", "losses an hour of one machine");
@@ -304,10 +309,31 @@ static int read_options(struct advise *advise, int argc, char **argv)
             return code;
         }
     }
+    for (; advise->trace_count > 0 && optind < argc; optind++) {
+        int code = advise_read_trace(advise, argv[optind]);
+        if (code != EXIT_DONE) {
+            return code;
+        }
+    }
     if (optind < argc) {
         return cli_usage_error(&cmd_advise, "what is '%.60s'?", argv[optind]);
     }
     return EXIT_DONE;
+}
+
+static int check_traces(struct advise *advise)
+{
+    if (advise->trace_count == 0) {
+        return EXIT_DONE;
+    }
+    if (!advise->spot) {
+        return cli_usage_error(&cmd_advise, "--spot-trace goes with --spot");
+    }
+    if (advise->loss_rate_given) {
+        return cli_usage_error(&cmd_advise, "--spot-trace and --loss-rate both say how often "
+                                            "machines are lost: give one");
+    }
+    return advise_use_traces(advise);
 }
 
 static int answer(struct advise *advise)
@@ -348,7 +374,8 @@ static int run(int argc, char **argv)
         cli_print_help(&cmd_advise, stdout);
         code = EXIT_DONE;
     } else if (code == EXIT_DONE) {
-        code = answer(&advise);
+        code = check_traces(&advise);
+        code = code == EXIT_DONE ? answer(&advise) : code;
     }
     catalog_release(&advise.catalog);
     catalog_files_release(&advise.catalogs);
@@ -376,6 +403,7 @@ const struct cli_command cmd_advise = {
         "  --goal cost|time|balanced    what best means\n"
         "  --spot              also spot workers: --loss-rate PER-HOUR (0.05), --save-time (30s),\n"
         "                      --restart-time (180s)\n"
+        "  --spot-trace FILE.. the loss rate from records of spot machines instead\n"
         "  --runs FILE --job J which configuration to run next, from past runs of J and others\n"
         "  --engines FILE      the best number of engines a server, from measured throughput\n"
         "  --catalog FILE      --require WHAT   --region R   --provider P (drover catalog --help)\n"
