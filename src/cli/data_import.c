@@ -363,7 +363,7 @@ static int import_into(struct data_open *open, struct volume_ref *from,
 
 int data_verb_import(struct data_arguments *arguments, int count, char **words)
 {
-    struct data_open open;
+    struct data_open open = {0};
     struct volume_ref from = {0};
     struct err err = {0};
     if (count != 2) {
