@@ -307,6 +307,24 @@ static void undo(struct meta_link *link, const struct meta_call *call)
     }
 }
 
+/* The owner closes a file only after it has opened it: if the answer to an open that nobody waited
+ * for is still missing, it was lost, and must not be asked for again from the next owner, which
+ * would count a file as open that is not. */
+static void settle_opens(struct meta_link *link, const struct meta_call *closed)
+{
+    struct meta_call *call = TAILQ_FIRST(&link->waiting);
+    while (call != NULL && call->number < closed->number) {
+        struct meta_call *next = TAILQ_NEXT(call, link);
+        if (call->is_early && !call->is_wanted && call->inode == closed->inode) {
+            TAILQ_REMOVE(&link->waiting, call, link);
+            call->is_waiting = false;
+            (void)counts_remove(&link->early, call->inode);
+            call_free_unused(call);
+        }
+        call = next;
+    }
+}
+
 static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, const void *bytes,
                         size_t size)
 {
@@ -326,6 +344,9 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, con
     link->counts.answers++;
     known_hear(link, call, message, bytes, size);
     holdings_answered(link, call, message);
+    if (call->verb == DROVER__META_VERB__META_VERB_CLOSE) {
+        settle_opens(link, call);
+    }
     kept_release(link, call, message->seq);
     if (meta_is_change(call->verb) && message->code == ERR_OK) {
         kept_add(link, call);
