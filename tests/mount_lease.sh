@@ -15,7 +15,7 @@ STATE=$T/meta
 LEASE_MS=3000
 PY="python3 $SOURCE/tests/mount_lease.py"
 seed=${SEED:-$RANDOM}
-rounds=${LEASE_ROUNDS:-400}
+rounds=${LEASE_ROUNDS:-200}
 echo "# seed $seed, $rounds rounds (SEED, LEASE_ROUNDS)"
 
 lease_end() {

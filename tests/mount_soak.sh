@@ -12,7 +12,7 @@ B=$T/b
 mkdir "$A" "$B"
 STATE=$T/meta
 V=soak-$$ # found by its name among all mounts of this machine
-seconds=${MOUNT_SOAK_SECONDS:-25}
+seconds=${MOUNT_SOAK_SECONDS:-15}
 LOG=$HOME/.local/state/drover/mount.log
 
 meta_on() {

@@ -14,7 +14,7 @@ enum {
     SAVE_MS = 10000,
     SAVE_BYTES = 64 << 20,
     LATER_FROM = 256 << 10, /* less is written at once */
-    LATER_MAX = 64 << 20,   /* waiting to be written */
+    LATER_MAX = 24 << 20,   /* waiting to be written; less than the memory cache holds */
 };
 
 /* -- room ------------------------------------------------------------------------------------- */
