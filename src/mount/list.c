@@ -43,6 +43,8 @@ struct listing {
     struct mount *mount;
     struct request *request;
     bool plus;
+    bool names_only; /* though more was asked for */
+    bool has_probe;
     bool is_full;
     size_t used, room;
     uint64_t cookie; /* of the last entry that was given or skipped */
@@ -78,7 +80,12 @@ static bool on_entry(void *context, const struct engine_entry *item)
         return true;
     }
     struct fuse_entry_param entry = {.attr = {.st_ino = item->inode, .st_mode = item->type}};
-    if (listing->plus) {
+    bool is_probe = listing->plus && !listing->has_probe && !S_ISDIR(item->type);
+    if (is_probe) {
+        walk_probe(&listing->mount->walk, listing->request->inode, item->name);
+        listing->has_probe = true;
+    }
+    if (listing->plus && !listing->names_only && !is_probe) {
         struct engine_attr attr = *item->attr;
         bool is_draft = file_show(listing->mount, &attr);
         entry_of(listing->mount, &attr, &entry);
@@ -139,13 +146,17 @@ static bool try_read(struct mount *mount, struct request *request)
     int posix = 0;
     enum err_code code = ERR_OK;
 
+    bool is_first = request->offset <= COOKIE_DOTS;
+    listing.has_probe = !is_first || mount->dealer; /* with a dealer the kernel keeps nothing */
+    listing.names_only = !mount->dealer && walk_wants_names_only(&mount->walk);
     listing_begin(&listing);
     while (!listing.is_full) {
         char after[ENGINE_NAME_MAX + 1];
         memcpy(after, listing.last, sizeof after);
         struct back_listing ask = {.each = on_entry, .context = &listing, .room = listing.room};
-        ask.ask = (struct engine_listing){
-            .folder = request->inode, .after = after[0] ? after : NULL, .plus = listing.plus};
+        ask.ask = (struct engine_listing){.folder = request->inode,
+                                          .after = after[0] ? after : NULL,
+                                          .plus = listing.plus && !listing.names_only};
         uint64_t before = listing.cookie;
         code = back_list(mount, request, &ask, &posix, &err);
         if (code != ERR_AGAIN || listing.cookie == before) {

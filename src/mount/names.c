@@ -33,10 +33,12 @@ static bool try_lookup(struct mount *mount, struct request *request)
 
 static void on_lookup(fuse_req_t req, fuse_ino_t folder, const char *name)
 {
+    struct mount *mount = fuse_req_userdata(req);
     struct request request;
     request_of(&request, req, try_lookup, folder);
     request.name = name;
-    request_begin(fuse_req_userdata(req), &request);
+    walk_looked_up(&mount->walk, folder, name);
+    request_begin(mount, &request);
 }
 
 static void on_forget(fuse_req_t req, fuse_ino_t inode, uint64_t count)

@@ -12,6 +12,7 @@
 #include "meta/upload.h"
 #include "mount/draft.h"
 #include "mount/mount.h"
+#include "mount/walk.h"
 
 #include <fuse_lowlevel.h>
 #include <stdbool.h>
@@ -108,6 +109,7 @@ struct mount {
     size_t place_next, step_next;
     struct engine_attr ghosts[GHOSTS]; /* used round and round; inode 0: none */
     size_t ghost_next;
+    struct walk walk;
     char *list_buffer;
     size_t list_cap;
     struct str scratch;
