@@ -120,18 +120,18 @@ static void attribute(const struct choose *choose, const struct evidence *eviden
     double best = -(double)INFINITY;
     double sum = 0;
     double part[CHOOSE_SOURCES][CHOOSE_KINDS] = {{0}};
-    for (size_t i = 0; i < CHOOSE_SOURCES * CHOOSE_KINDS; i++) {
+    for (size_t i = 0; i < (size_t)CHOOSE_SOURCES * CHOOSE_KINDS; i++) {
         double log = evidence->log[i / CHOOSE_KINDS][i % CHOOSE_KINDS];
         best = log > best ? log : best;
     }
-    for (size_t i = 0; i < CHOOSE_SOURCES * CHOOSE_KINDS; i++) {
+    for (size_t i = 0; i < (size_t)CHOOSE_SOURCES * CHOOSE_KINDS; i++) {
         size_t source = i / CHOOSE_KINDS;
         size_t kind = i % CHOOSE_KINDS;
         double log = evidence->log[source][kind];
         part[source][kind] = isinf(log) ? 0 : choose->share[source][kind] * det_exp(log - best);
         sum += part[source][kind];
     }
-    for (size_t i = 0; i < CHOOSE_SOURCES * CHOOSE_KINDS; i++) {
+    for (size_t i = 0; i < (size_t)CHOOSE_SOURCES * CHOOSE_KINDS; i++) {
         sums[i / CHOOSE_KINDS][i % CHOOSE_KINDS] += part[i / CHOOSE_KINDS][i % CHOOSE_KINDS] / sum;
     }
 }
@@ -163,7 +163,7 @@ static void fit_shares(struct choose *choose, const struct evidence *evidence, s
         for (size_t job = 0; job < count; job++) {
             attribute(choose, &evidence[job], sums);
         }
-        for (size_t i = 0; i < CHOOSE_SOURCES * CHOOSE_KINDS; i++) {
+        for (size_t i = 0; i < (size_t)CHOOSE_SOURCES * CHOOSE_KINDS; i++) {
             size_t source = i / CHOOSE_KINDS;
             size_t kind = i % CHOOSE_KINDS;
             choose->share[source][kind] =
