@@ -158,7 +158,7 @@ static void test_a_past_job_that_is_alike_is_followed(void **state)
     double costs[CONFIGS];
     struct rng rng = {.state = 3};
     make_configs(configs);
-    for (size_t i = 0; i < 3 * CONFIGS; i++) {
+    for (size_t i = 0; i < (size_t)3 * CONFIGS; i++) {
         past[i] = exp(2 * rng_unit(&rng));
     }
     for (size_t c = 0; c < CONFIGS; c++) {
