@@ -2,7 +2,7 @@
 # tests/mount.bash - volumes and mounts for a test. After lib.sh:
 #
 #     mount_possible || skip_all "$mount_why"
-#     mount_on VOLUME [options]     # at $M; ended at the end of the test, whatever happens
+#     mount_on VOLUME [options]     # at $M; what is mounted below $T is ended with the test
 #     mount_off
 #     mount_kill                    # kill -9, and the folder is taken out of the table
 #     $FILETEST                     # tests/tools/filetest.c
@@ -55,11 +55,13 @@ mount_kill() {
     wait_until 5 umount "$M" || umount -l "$M"
 }
 
+# Whatever goes wrong, nothing stays mounted below the folder that is removed.
 mount_end() {
-    local status=$?
-    if grep -q " $M fuse.drover" /proc/mounts; then
-        mount_kill || umount -l "$M"
-    fi
+    local status=$? folder
+    awk -v t="$T/" 'index($2, t) == 1 && $3 == "fuse.drover" { print $2 }' /proc/mounts |
+        while read -r folder; do
+            (M=$folder mount_kill || umount -l "$folder") 2>/dev/null </dev/null
+        done
     (exit "$status")
     t_end
 }

@@ -19,13 +19,8 @@ rounds=${LEASE_ROUNDS:-200}
 echo "# seed $seed, $rounds rounds (SEED, LEASE_ROUNDS)"
 
 lease_end() {
-    local status=$? folder
+    local status=$?
     [ -n "${stopped:-}" ] && kill -CONT "$stopped" 2>/dev/null
-    for folder in "$A" "$B" "$C"; do
-        if grep -q " $folder fuse.drover" /proc/mounts; then
-            (M=$folder mount_kill || umount -l "$folder") 2>/dev/null
-        fi
-    done
     net_down
     (exit "$status")
     mount_end

@@ -31,18 +31,6 @@ is_served() { [ "$(grep -c 'serving at' "$T/meta.out")" -ge "$1" ]; }
 mount_both() {
     "$DROVER" mount "@$STATE/volume.url" "$A" && "$DROVER" mount "@$STATE/volume.url" "$B"
 }
-soak_end() {
-    local status=$? folder
-    for folder in "$A" "$B"; do
-        if grep -q " $folder fuse.drover" /proc/mounts; then
-            (M=$folder mount_kill || umount -l "$folder") 2>/dev/null
-        fi
-    done
-    (exit "$status")
-    mount_end
-}
-trap soak_end EXIT
-
 disturb() { # does one thing to those who serve; what it was is in $what
     case $((RANDOM % 7)) in
     0) what=nothing ;;

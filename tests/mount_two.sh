@@ -27,18 +27,6 @@ is_served() { [ "$(grep -c 'serving at' "$T/meta.out")" -eq "$1" ]; }
 kill_mount() { # FOLDER
     M=$1 mount_kill
 }
-two_end() {
-    local status=$? folder
-    for folder in "$A" "$B"; do
-        if grep -q " $folder fuse.drover" /proc/mounts; then
-            (M=$folder mount_kill || umount -l "$folder") 2>/dev/null
-        fi
-    done
-    (exit "$status")
-    mount_end
-}
-trap two_end EXIT
-
 V=two-$$ # found by its name among all mounts of this machine
 "$DROVER" volume create "$V" --store "file://$PWD/store" >/dev/null
 meta_on

@@ -18,18 +18,6 @@ no_mount_process() {
     ! pgrep -f "drover mount .*--for-node -- .* $T/" >/dev/null
 }
 
-# Whatever goes wrong, nothing stays mounted below the folder that is removed.
-end_of_test() {
-    local status=$? folder
-    awk -v t="$T/" 'index($2, t) == 1 && $3 == "fuse.drover" { print $2 }' /proc/mounts |
-        while read -r folder; do
-            umount -l "$folder"
-        done
-    (exit "$status")
-    mount_end
-}
-trap end_of_test EXIT
-
 mkdir files
 for i in 0 1 2 3; do echo "number $i" >"files/$i.txt"; done
 check "a volume for data" "$DROVER" volume create data --store "file://$PWD/data-store"

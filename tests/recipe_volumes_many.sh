@@ -11,17 +11,6 @@ none_mounted() { [ "$(mounted)" -eq 0 ]; }
 owner_pid() { pgrep -f "drover meta .*--state $PWD/serve/volumes/"; }
 has_owner() { [ -n "$(owner_pid)" ]; }
 no_owner() { ! has_owner; }
-end_of_test() {
-    local status=$? folder
-    awk -v t="$T/" 'index($2, t) == 1 && $3 == "fuse.drover" { print $2 }' /proc/mounts |
-        while read -r folder; do
-            umount -l "$folder"
-        done
-    (exit "$status")
-    mount_end
-}
-trap end_of_test EXIT
-
 serve() {
     background "$DROVER" serve --state serve --listen 127.0.0.1:0
     server=$t_pid

@@ -369,11 +369,11 @@ int data_verb_import(struct data_arguments *arguments, int count, char **words)
     if (count != 2) {
         return cli_usage_error(&cmd_data, "import needs s3://BUCKET/PREFIX and a VOLUME:/PATH");
     }
-    enum err_code code = volume_ref_parse(words[0], &from, &err);
-    if (code == ERR_OK && from.name) {
-        code = err_set(&err, ERR_INVALID, "%s: import takes s3://bucket/prefix or file:///folder",
-                       words[0]);
-    }
+    bool is_store = strncmp(words[0], "s3://", 5) == 0 || strncmp(words[0], "file:///", 8) == 0;
+    enum err_code code =
+        is_store ? volume_ref_parse(words[0], &from, &err)
+                 : err_set(&err, ERR_INVALID,
+                           "%s: import takes s3://bucket/prefix or file:///folder", words[0]);
     int exit_code = code == ERR_OK ? data_open(words[1], &arguments->over, true, &open)
                                    : cli_error(EXIT_USAGE, "%s", err.text);
     if (exit_code == EXIT_DONE) {
