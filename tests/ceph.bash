@@ -93,7 +93,8 @@ ceph_start_cluster() { # DIR MON_PORT
             --fsid "$(sed -n 's/^fsid = //p' "$dir/ceph.conf")" "$dir/monmap" &&
         ceph-mon --mkfs -i a --monmap "$dir/monmap" --keyring "$dir/keyring" || return 1
     background ceph-mon -f -i a
-    timeout "$ceph_patience_s" ceph osd new "$uuid" &&
+    # A monitor that has not yet told its name refuses.
+    wait_until "$ceph_patience_s" timeout 20 ceph mon stat && ceph osd new "$uuid" &&
         ceph-osd -i 0 --mkfs --osd-uuid "$uuid" &&
         ceph osd crush add osd.0 1.0 root=default || return 1
     background ceph-osd -f -i 0

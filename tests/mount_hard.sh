@@ -199,3 +199,21 @@ mount_kill
 rm "$(find gap -path '*log*' -type f | sort | sed -n 4p)"
 check_exit 1 "a volume whose store has lost a commit is not opened as if it had ended there" mount_on gap
 check_output "and it is said which" 'log/.*: missing, though later commits are there' "$DROVER" data ls gap:/
+
+# A process that waits for its own file system holds that open, so both stay for ever.
+"$DROVER" data snapshot hard early >/dev/null
+cat >early.py <<'PY'
+import os, signal, subprocess, sys
+for i in range(20):
+    mount = subprocess.Popen([*sys.argv[1:], os.environ["M"]], stdout=subprocess.PIPE)
+    assert os.read(mount.stdout.fileno(), 100) == b"ready\n"
+    mount.send_signal(signal.SIGKILL if i % 2 else signal.SIGTERM)
+    mount.wait()
+    mount.stdout.close()
+    subprocess.run(["umount", "-l", os.environ["M"]], stderr=subprocess.DEVNULL)
+PY
+export M
+check "a mount may be ended in the moment when it is ready" \
+    python3 early.py "$DROVER" mount --foreground --for-node -- hard@early
+no_mount_process() { ! pgrep -f "mount .*--for-node -- hard@early $M"; }
+check "and nothing of it is left" wait_until 5 no_mount_process

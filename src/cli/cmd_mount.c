@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,16 +108,17 @@ static int parse(struct mount_arguments *arguments, int argc, char **argv)
 }
 
 /* The kernel reads 128 KB ahead on a new mount, which is little when a miss is a round trip. Best
- * effort: only root may change it. Not from the serving thread: looking at the folder asks it. */
+ * effort: only root may change it. The folder is not looked at, only its number: an answer could
+ * come from the calling thread alone, and a child that waits for one outlives the mount, for it
+ * has the kernel's end of it open. */
 static void widen_read_ahead(const char *folder)
 {
-    struct stat stat_of;
+    struct statx of;
     AUTO_STR struct str path = {0};
-    if (stat(folder, &stat_of) != 0) {
+    if (statx(AT_FDCWD, folder, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &of) != 0) {
         return;
     }
-    str_addf(&path, "/sys/class/bdi/%u:%u/read_ahead_kb", major(stat_of.st_dev),
-             minor(stat_of.st_dev));
+    str_addf(&path, "/sys/class/bdi/%u:%u/read_ahead_kb", of.stx_dev_major, of.stx_dev_minor);
     int fd = open(str_text(&path), O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
         (void)!dprintf(fd, "%d\n", READ_AHEAD_KB);
@@ -142,21 +142,12 @@ static void say(int fd, int exit_code, const char *text)
 static void on_ready(void *context)
 {
     struct mount_arguments *arguments = context;
+    widen_read_ahead(arguments->folder);
     if (arguments->ready_fd >= 0) {
         say(arguments->ready_fd, EXIT_DONE, "");
         close(arguments->ready_fd);
         arguments->ready_fd = -1;
         return;
-    }
-    pid_t child = fork(); /* in the foreground nobody else is there to look at the folder */
-    if (child == 0) {
-        if (fork() == 0) {
-            widen_read_ahead(arguments->folder);
-        }
-        _exit(0);
-    }
-    if (child > 0) {
-        waitpid(child, NULL, 0);
     }
     if (arguments->for_node) {
         arguments->is_ready = true;
@@ -272,7 +263,6 @@ static int in_background(struct mount_arguments *arguments)
     if (word.exit_code != EXIT_DONE) {
         return cli_error(word.exit_code, "%s", word.text);
     }
-    widen_read_ahead(arguments->folder);
     return EXIT_DONE;
 }
 

@@ -221,20 +221,18 @@ void volumes_unmount(struct volumes_place *place)
     }
 }
 
-/* The group, for what it started may have come to us. */
+/* The group, too, for what it started may have come to us. It is not asked for the process itself,
+ * which founds it only some time after the fork. */
 bool volumes_collect(struct volumes_place *place)
 {
-    pid_t got = 0;
     if (place->pid == 0) {
         return true;
     }
-    pid_t group = -place->pid;
-    while ((got = waitpid(group, NULL, WNOHANG)) > 0) {
-        if (got == place->pid) {
-            place->pid = 0;
-        }
+    pid_t pid = place->pid;
+    while (waitpid(-pid, NULL, WNOHANG) > 0) {
     }
-    if (got < 0 && errno == ECHILD) {
+    pid_t got = waitpid(pid, NULL, WNOHANG);
+    if (got == pid || (got < 0 && errno == ECHILD)) {
         place->pid = 0;
     }
     return place->pid == 0;
