@@ -20,6 +20,7 @@ enum {
     TICK_MS = 100,
     RETRY_MS = 20, /* parked requests are tried again at least this often */
     BATCH = 16,    /* requests between two looks at the store */
+    STORE_US = 20, /* between such looks while the next request is looked for */
     SAY_MS = 60 * 1000,
 };
 
@@ -80,8 +81,9 @@ struct loop {
     struct mount *mount;
     struct fuse_buf buffer;
     struct spin spin;
-    uint64_t seen;   /* progress, when parked requests were last tried */
-    int64_t tick_ms; /* when the next tick is due */
+    uint64_t seen;    /* progress, when parked requests were last tried */
+    int64_t store_us; /* when the store was last looked at */
+    int64_t tick_ms;  /* when the next tick is due */
     int64_t retry_ms;
     int64_t said_ms; /* when the log was last told that the store is away; 0: never */
 };
@@ -144,9 +146,6 @@ static bool serve_kernel(struct loop *loop)
 static void wait_for_work(struct loop *loop)
 {
     struct mount *mount = loop->mount;
-    if (spin_goes_on(&loop->spin, clock_mono_us())) {
-        return;
-    }
     if (mount->dealer && back_run(mount, 0)) {
         return; /* its descriptor tells of news only once */
     }
@@ -168,8 +167,13 @@ static void serve(struct mount *mount)
 
     while (!fuse_session_exited(mount->session)) {
         bool more = serve_kernel(&loop);
-        serve_store(&loop);
-        if (!more) {
+        int64_t now_us = clock_mono_us();
+        bool spins = !more && spin_goes_on(&loop.spin, now_us);
+        if (!spins || mount->parked != NULL || now_us - loop.store_us >= STORE_US) {
+            serve_store(&loop);
+            loop.store_us = now_us;
+        }
+        if (!more && !spins) {
             wait_for_work(&loop);
         }
     }

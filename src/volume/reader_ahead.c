@@ -15,6 +15,7 @@
 #define REGION (4 * MIB)      /* in which scattered misses may fall together */
 #define GAP_NEW (128 * KIB)   /* between asks that may be sequential */
 #define GAP_KNOWN MIB         /* between those of a stream that is */
+#define BACK_KNOWN (8 * MIB)  /* back in one: asks that waited come once more */
 #define CROSS_AFTER (4 * MIB) /* sequential bytes before the next pack is begun */
 #define SIZE_GUESS (4 * MIB)  /* of a container whose size is not known yet */
 
@@ -195,9 +196,10 @@ static bool is_sequential(const struct stream *stream)
     return stream->points >= POINTS_SEQUENTIAL;
 }
 
-static uint64_t gap_of(const struct stream *stream)
+/* How far an ask may be from where the next one is expected. */
+static uint64_t gap_of(const struct stream *stream, bool is_back)
 {
-    return is_sequential(stream) ? GAP_KNOWN : GAP_NEW;
+    return !is_sequential(stream) ? GAP_NEW : is_back ? BACK_KNOWN : GAP_KNOWN;
 }
 
 static bool is_next_pack(const struct container *container, const struct container *next)
@@ -218,18 +220,24 @@ static uint64_t distance(struct ahead *ahead, const struct stream *stream,
                          const struct ahead_access *access)
 {
     uint64_t away = UINT64_MAX;
+    bool is_back = false;
     if (container_equal(&stream->container, &access->container)) {
         if (access->begin >= stream->last && access->end <= stream->next) {
             return 0; /* the same once more */
         }
+        is_back = access->begin < stream->next;
         away = access->begin > stream->next ? access->begin - stream->next
                                             : stream->next - access->begin;
     } else if (is_next_pack(&stream->container, &access->container)) {
         uint64_t size = size_of(ahead, &stream->container);
         uint64_t left = size > stream->next ? size - stream->next : 0;
         away = access->begin + left;
+    } else if (is_next_pack(&access->container, &stream->container)) {
+        uint64_t size = size_of(ahead, &access->container);
+        is_back = true;
+        away = size > access->begin ? stream->next + (size - access->begin) : UINT64_MAX;
     }
-    return away <= gap_of(stream) ? away : UINT64_MAX;
+    return away <= gap_of(stream, is_back) ? away : UINT64_MAX;
 }
 
 static struct stream *find_stream(struct ahead *ahead, const struct ahead_access *access)
@@ -285,6 +293,9 @@ static void pull_cursor(struct stream *stream)
 static void advance(struct ahead *ahead, struct stream *stream, const struct ahead_access *access)
 {
     stream->last_ask = ahead->asks;
+    if (is_next_pack(&access->container, &stream->container)) {
+        return; /* a step back, to where it has come from */
+    }
     if (!container_equal(&stream->container, &access->container)) {
         uint64_t size = size_of(ahead, &stream->container);
         stream->read_pos += size > stream->next ? size - stream->next : 0;
@@ -415,10 +426,12 @@ static bool may_cross(struct ahead *ahead, const struct stream *stream)
            stream->run >= max_u64(CROSS_AFTER, size / 8);
 }
 
-/* The piece at offset of a container of that size (0: unknown); a short rest is taken along. */
+/* The piece at offset of a container of that size (0: unknown); a short rest is taken along. Large
+ * ones end where stores that keep objects in parts of this size have the next part. */
 static struct range piece_at(uint64_t offset, uint64_t piece, uint64_t size)
 {
     uint64_t end = offset + piece;
+    end -= piece == PIECE_MAX ? end % PIECE_MAX : 0;
     if (size > 0 && (end >= size || size - end < piece / 2)) {
         end = size;
     }

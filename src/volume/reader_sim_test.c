@@ -242,6 +242,31 @@ static void test_a_large_file_streams(void **state)
     sim_end(&sim);
 }
 
+/* The kernel reads ahead by itself: several asks wait, and each comes again with each answer. */
+static void test_asks_that_come_again_do_not_make_fetches_smaller(void **state)
+{
+    (void)state;
+    struct sim sim;
+    sim_begin(&sim, 10240 * MIB, EXTENT_BYTES_MAX, EXTENT_BYTES_MAX);
+    enum { WAITING = 9 };
+    bool answered[WAITING] = {false};
+    for (size_t first = 0; first < sim.count;) {
+        size_t end = first + WAITING < sim.count ? first + WAITING : sim.count;
+        for (size_t i = first; i < end; i++) {
+            answered[i % WAITING] = answered[i % WAITING] || ask(&sim, i);
+        }
+        if (!answered[first % WAITING]) {
+            object_run(&sim.fake.store, 0);
+        }
+        while (first < end && answered[first % WAITING]) {
+            answered[first++ % WAITING] = false;
+        }
+    }
+    assert_true(report(&sim, "asks that come again") <= 1.05);
+    assert_true(sim.fake.gets <= sim.read / (4 * MIB) + 8);
+    sim_end(&sim);
+}
+
 static void test_random_reads_of_a_large_file_fetch_it_once(void **state)
 {
     (void)state;
@@ -298,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_a_shuffled_epoch_that_the_cache_holds_fetches_once),
         cmocka_unit_test(test_a_shuffled_epoch_that_the_cache_cannot_hold_stays_bounded),
         cmocka_unit_test(test_a_large_file_streams),
+        cmocka_unit_test(test_asks_that_come_again_do_not_make_fetches_smaller),
         cmocka_unit_test(test_random_reads_of_a_large_file_fetch_it_once),
         cmocka_unit_test(test_random_reads_of_what_the_cache_cannot_hold_fetch_what_is_asked),
         cmocka_unit_test(test_one_folder_after_another_in_random_order_is_local),
