@@ -66,6 +66,29 @@ check "the snapshot too" "$DROVER" data snapshot --delete t v1
 check "gc" "$DROVER" data gc t
 check_output "leaves nothing that nothing refers to" '"objects":0,.*"packs_kept":0' "$DROVER" data gc t --json
 
+# ---- while an order waits for the store ----------------------------------------------------------
+
+mount_on t
+mkdir "$M/go" && echo first >"$M/go/first" && sync "$M/go/first"
+kill -STOP "$gateway"
+"$DROVER" data gc t >gc.out 2>&1 &
+order=$!
+"$DROVER" data snapshot t held >held.out 2>&1 &
+held=$!
+sleep 0.5
+goes_on() { echo more >"$M/go/$1" && mv "$M/go/$1" "$M/go/more" && rm "$M/go/more"; }
+export -f goes_on
+export M
+check "a gc and a snapshot wait for a store that is away, and files are written beside them" \
+    timeout 10 bash -c 'goes_on a && goes_on b'
+check "they are not done" kill -0 "$order" "$held"
+kill -CONT "$gateway"
+check "when it is back the gc is" wait "$order"
+check "and the snapshot" wait "$held"
+check "which has what was there" "$DROVER" data ls t@held:/go/first
+check "and goes" "$DROVER" data snapshot --delete t held
+check "the mount ends" mount_off
+
 # ---- a bucket that others have filled ------------------------------------------------------------
 
 check "a bucket of somebody else's" ceph_bucket theirs

@@ -25,6 +25,7 @@ void meta_tell(struct meta_server *server, const char *format, ...)
 void ask_destroy(struct ask *ask)
 {
     op_write_end(ask);
+    volume_order_drop(ask->order);
     meta_free_op(ask->op);
     free(ask);
 }

@@ -24,9 +24,10 @@ struct ask {
     struct session *session;
     Drover__MetaOp *op;
     uint64_t number, stamp, fresh;
-    struct extent *extents; /* of a write, once its data has been placed, */
-    struct volume *volume;  /* in this */
-    uint64_t seq;           /* a commit that is waited for */
+    struct extent *extents;     /* of a write, once its data has been placed, */
+    struct volume *volume;      /* in this */
+    uint64_t seq;               /* a commit that is waited for */
+    struct volume_order *order; /* the same; or NULL */
     struct ask *next;
 };
 

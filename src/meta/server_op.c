@@ -210,15 +210,22 @@ static enum err_code op_sync(struct meta_server *server, struct ask *ask, struct
     return ERR_OK;
 }
 
-static enum err_code op_order(struct meta_server *server, const Drover__MetaOp *op,
-                              struct reply *reply, struct err *err)
+static enum err_code op_order(struct meta_server *server, struct ask *ask, struct reply *reply,
+                              struct err *err)
 {
-    char order[META_ORDER_BYTES_MAX];
-    memcpy(order, op->data.data, op->data.len);
-    order[op->data.len] = '\0';
-    enum err_code code = volume_order(server->volume, order, &reply->bytes, err);
+    const Drover__MetaOp *op = ask->op;
+    char words[META_ORDER_BYTES_MAX];
+    enum err_code code = ERR_OK;
+    if (ask->order == NULL) {
+        memcpy(words, op->data.data, op->data.len);
+        words[op->data.len] = '\0';
+        code = volume_order_begin(server->volume, words, &ask->order, err);
+    }
+    if (code == ERR_OK) {
+        code = volume_order_go_on(ask->order, &reply->bytes, err);
+    }
     reply->answer.data = meta_bytes(reply->bytes.text, reply->bytes.size);
-    return code == ERR_AGAIN ? ERR_IO : code;
+    return code;
 }
 
 static void op_usage(struct meta_server *server, struct reply *reply)
@@ -425,7 +432,7 @@ enum err_code op_apply(struct meta_server *server, struct ask *ask, struct reply
     case DROVER__META_VERB__META_VERB_SYNC:
         return op_sync(server, ask, err);
     case DROVER__META_VERB__META_VERB_ORDER:
-        return op_order(server, op, reply, err);
+        return op_order(server, ask, reply, err);
     default:
         return op_bytes(server, op, reply, err);
     }

@@ -101,7 +101,8 @@ void back_fds(struct mount *mount, int out[BACK_FDS]); /* -1: none */
 enum err_code back_sync_all(struct mount *mount, struct err *err);
 void back_stats(const struct mount *mount, struct volume_stats *out);
 /* orders.c, remote: what the owner said is in mount->said. */
-enum err_code back_order(struct mount *mount, struct request *request, struct err *err);
+enum err_code back_order(struct mount *mount, struct request *request, struct str *said,
+                         struct err *err);
 
 void back_make_room(struct mount *mount); /* for what waits to be placed */
 

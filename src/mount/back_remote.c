@@ -296,7 +296,8 @@ void back_unlock(struct mount *mount, uint64_t inode, uint64_t owner)
     meta_link_drop(mount->link, meta_link_ask(mount->link, &op));
 }
 
-enum err_code back_order(struct mount *mount, struct request *request, struct err *err)
+enum err_code back_order(struct mount *mount, struct request *request, struct str *said,
+                         struct err *err)
 {
     Drover__MetaOp op = remote_op(request, DROVER__META_VERB__META_VERB_ORDER);
     const Drover__MetaAnswer *answer = NULL;
@@ -304,7 +305,7 @@ enum err_code back_order(struct mount *mount, struct request *request, struct er
     op.data = meta_bytes(request->data, request->size);
     enum err_code code = remote_ask(mount, request, &op, &answer, &posix, err);
     if (code == ERR_OK && answer->data.len > 0) {
-        str_add_bytes(&mount->said, answer->data.data, answer->data.len);
+        str_add_bytes(said, answer->data.data, answer->data.len);
     }
     return code;
 }

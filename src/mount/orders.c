@@ -8,35 +8,54 @@
 
 enum { ORDER_MAX = 512 };
 
+/* ERR_AGAIN: it is being carried out. */
+static enum err_code carry_out(struct mount *mount, struct request *request, struct str *said,
+                               struct err *err)
+{
+    char words[ORDER_MAX];
+    enum err_code code = ERR_OK;
+    if (mount->dealer) {
+        code = back_order(mount, request, said, err);
+        enum err_code trouble = code == ERR_AGAIN ? back_trouble(mount, NULL) : ERR_OK;
+        return trouble == ERR_OK || trouble == ERR_AGAIN ? code : trouble;
+    }
+    if (request->order == NULL) {
+        memcpy(words, request->data, request->size);
+        words[request->size] = '\0';
+        code = volume_order_begin(mount->volume, words, &request->order, err);
+    }
+    if (code == ERR_OK) {
+        code = volume_order_go_on(request->order, said, err);
+    }
+    if (code != ERR_AGAIN) {
+        volume_order_drop(request->order);
+        request->order = NULL;
+    }
+    return code;
+}
+
 int orders_take(struct mount *mount, struct request *request)
 {
-    char order[ORDER_MAX];
+    AUTO_STR struct str said = {0};
     struct err err = {0};
 
-    str_clear(&mount->said);
     if (request->caller.uid != 0 && request->caller.uid != mount->uid) {
         return EPERM;
     }
     if (mount->read_only) {
         return EROFS;
     }
-    if (request->size == 0 || request->size >= sizeof order) {
+    if (request->size == 0 || request->size >= ORDER_MAX) {
         return EINVAL;
     }
-    memcpy(order, request->data, request->size);
-    order[request->size] = '\0';
-    enum err_code code = mount->dealer ? back_order(mount, request, &err)
-                                       : volume_order(mount->volume, order, &mount->said, &err);
-    enum err_code trouble = mount->dealer ? back_trouble(mount, NULL) : ERR_OK;
-    if (mount->dealer && code == ERR_AGAIN && (trouble == ERR_OK || trouble == ERR_AGAIN)) {
-        return EAGAIN; /* its answer will come */
-    }
-    if (code == ERR_OK) {
-        return 0;
+    enum err_code code = carry_out(mount, request, &said, &err);
+    if (code == ERR_AGAIN) {
+        return EAGAIN;
     }
     str_clear(&mount->said);
-    str_add(&mount->said, err.text);
-    return code == ERR_EXISTS      ? EEXIST
+    str_add(&mount->said, code == ERR_OK ? str_text(&said) : err.text);
+    return code == ERR_OK          ? 0
+           : code == ERR_EXISTS    ? EEXIST
            : code == ERR_NOT_FOUND ? ENOENT
            : code == ERR_INVALID   ? EINVAL
                                    : EIO;

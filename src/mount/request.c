@@ -41,6 +41,7 @@ static void park(struct mount *mount, const struct request *request)
 static void free_parked(struct mount *mount, struct request *request)
 {
     memo_release(mount, request);
+    volume_order_drop(request->order);
     free((char *)request->name);
     free((char *)request->new_name);
     free((void *)request->data);

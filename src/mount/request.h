@@ -71,7 +71,8 @@ struct request {
     uint32_t mode, flags;
     struct engine_set set;
     struct fuse_file_info fi;
-    uint64_t seq; /* a commit that is waited for; 0: not yet begun */
+    uint64_t seq;               /* a commit that is waited for; 0: not yet begun */
+    struct volume_order *order; /* the same; or NULL */
     struct memo memo;
     int refreshed; /* how often its memo was asked anew */
     struct request *next;

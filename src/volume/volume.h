@@ -167,10 +167,17 @@ struct volume_gc_report {
 MUST_USE enum err_code volume_gc(struct volume *volume, bool dry_run,
                                  struct volume_gc_report *report, struct err *err);
 /* One of these in words, as whoever talks to an owner asks for it: "snapshot NAME",
- * "snapshot-delete NAME", "gc", "gc-dry-run", "compact", "checkpoint", "sync". What there is to say
- * is added to `said`. ERR_UNSUPPORTED: no such order. Blocking. */
-MUST_USE enum err_code volume_order(struct volume *volume, const char *order, struct str *said,
-                                    struct err *err);
+ * "snapshot-delete NAME", "gc", "gc-dry-run", "compact", "checkpoint", "sync". It is carried out
+ * while the owner goes on with other work. ERR_UNSUPPORTED: no such order. */
+struct volume_order;
+MUST_USE enum err_code volume_order_begin(struct volume *volume, const char *words,
+                                          struct volume_order **out, struct err *err);
+/* ERR_AGAIN: not done; ask again when volume_progress has changed. Then what there is to say is
+ * added to `said`. */
+MUST_USE enum err_code volume_order_go_on(struct volume_order *order, struct str *said,
+                                          struct err *err);
+/* NULL: nothing. One that has not ended goes on as far as it must, and nobody learns of it. */
+void volume_order_drop(struct volume_order *order);
 /* Merges all runs (fsck, tests). */
 MUST_USE enum err_code volume_merge(struct volume *volume, struct err *err);
 

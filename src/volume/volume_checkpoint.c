@@ -92,18 +92,20 @@ void volume_checkpoint_advance(struct volume *volume)
     }
 }
 
-static bool is_idle(struct volume *volume)
+/* One that is under way is too old. */
+enum err_code volume_checkpoint_step(struct volume_order *order)
 {
-    return volume->checkpoint.state == CHECKPOINT_IDLE;
+    struct volume *volume = order->volume;
+    if (order->step == 0 && volume->checkpoint.state == CHECKPOINT_IDLE) {
+        volume_checkpoint_want(volume);
+        order->step = 1;
+    }
+    bool is_done = order->step > 0 && volume->checkpoint.state == CHECKPOINT_IDLE;
+    return is_done ? ERR_OK : ERR_AGAIN;
 }
 
 enum err_code volume_checkpoint(struct volume *volume, struct err *err)
 {
-    CHECK(volume->role == VOLUME_OWNER);
-    enum err_code code = volume_wait(volume, is_idle, err); /* one that is under way is too old */
-    if (code != ERR_OK) {
-        return code;
-    }
-    volume_checkpoint_want(volume);
-    return volume_wait(volume, is_idle, err);
+    struct volume_order order = {.volume = volume, .kind = ORDER_CHECKPOINT};
+    return volume_order_finish(&order, err);
 }

@@ -329,7 +329,11 @@ void volume_compact_advance(struct volume *volume)
             break;
         }
     }
-    if (compact->state == COMPACT_DONE && compact->reading == 0 && !compact->kept) {
+    if (compact->state == COMPACT_DONE && compact->reading == 0) {
+        if (compact->order != NULL) {
+            compact->order->err = compact->err;
+            compact->order->step = COMPACT_ENDED;
+        }
         volume_compact_destroy(compact);
         volume->compact = NULL;
     }

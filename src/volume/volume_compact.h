@@ -34,11 +34,11 @@ struct compact_item {
 
 struct volume_compact {
     enum compact_state state;
-    uint64_t budget, spent; /* bytes read */
-    bool kept;              /* somebody waits for its end */
-    bool missing_block;     /* an operation needs a block... */
-    uint64_t asked_at;      /* ...asked for when this was the volume's progress */
-    int reading;            /* calls in flight */
+    uint64_t budget, spent;     /* bytes read */
+    struct volume_order *order; /* which waits for its end; or NULL */
+    bool missing_block;         /* an operation needs a block... */
+    uint64_t asked_at;          /* ...asked for when this was the volume's progress */
+    int reading;                /* calls in flight */
     struct compact_victim *victims;
     size_t victim_count, victim_cap;
     struct compact_item *items;
@@ -58,6 +58,8 @@ static inline enum compact_step compact_step_of(enum err_code code)
 {
     return code == ERR_OK ? COMPACT_GO_ON : code == ERR_AGAIN ? COMPACT_MISSING : COMPACT_FAILED;
 }
+
+enum compact_order_step { COMPACT_NEW, COMPACT_RUNS, COMPACT_ENDED, COMPACT_SYNC };
 
 void compact_round_release(struct volume_compact *compact);
 

@@ -171,30 +171,42 @@ enum compact_step compact_read(struct volume *volume)
     return COMPACT_GO_ON;
 }
 
-static bool has_begun(struct volume *volume)
+/* It is durable when the commits that move things are. */
+enum err_code volume_compact_step(struct volume_order *order, struct err *err)
 {
-    return volume_compact_begin(volume, 0);
+    struct volume *volume = order->volume;
+    if (order->step == COMPACT_NEW) {
+        if (!volume_compact_begin(volume, order->budget_bytes)) {
+            return ERR_AGAIN;
+        }
+        volume->compact->budget = order->budget_bytes ? order->budget_bytes : UINT64_MAX;
+        volume->compact->order = order;
+        order->step = COMPACT_RUNS;
+        volume_advance(volume);
+    }
+    if (order->step == COMPACT_RUNS) {
+        return ERR_AGAIN;
+    }
+    if (order->err.code != ERR_OK) {
+        return err_set(err, order->err.code, "compaction: %s", order->err.text);
+    }
+    if (order->step == COMPACT_ENDED) {
+        order->until = volume_commit(volume);
+        order->step = COMPACT_SYNC;
+    }
+    return volume->commit.durable >= order->until ? ERR_OK : ERR_AGAIN;
 }
 
-static bool has_ended(struct volume *volume)
+void volume_compact_let_go(struct volume_order *order)
 {
-    return volume->compact->state == COMPACT_DONE && volume->compact->reading == 0;
+    if (order->step == COMPACT_RUNS) {
+        order->volume->compact->order = NULL;
+    }
 }
 
 enum err_code volume_compact(struct volume *volume, uint64_t budget_bytes, struct err *err)
 {
-    CHECK(volume->role == VOLUME_OWNER);
-    enum err_code code = volume_wait(volume, has_begun, err);
-    if (code != ERR_OK) {
-        return code;
-    }
-    struct volume_compact *compact = volume->compact;
-    compact->budget = budget_bytes ? budget_bytes : UINT64_MAX;
-    compact->kept = true;
-    code = volume_wait(volume, has_ended, err);
-    compact->kept = false;
-    if (code == ERR_OK && compact->err.code != ERR_OK) {
-        code = err_set(err, compact->err.code, "compaction: %s", compact->err.text);
-    }
-    return code == ERR_OK ? volume_sync(volume, err) : code;
+    struct volume_order order = {
+        .volume = volume, .kind = ORDER_COMPACT, .budget_bytes = budget_bytes};
+    return volume_order_finish(&order, err);
 }

@@ -28,9 +28,9 @@ struct gc_doomed {
 struct volume_gc {
     enum gc_state state;
     bool dry_run;
-    bool kept;         /* somebody waits for its end, and reads it */
-    bool asking;       /* a call is in flight */
-    uint64_t asked_at; /* progress, when a block was last missing */
+    struct volume_order *order; /* which waits for its end; or NULL */
+    bool asking;                /* a call is in flight */
+    uint64_t asked_at;          /* progress, when a block was last missing */
     bool missing_block;
     int64_t began_unix_ms;
     struct gc_facts facts;
@@ -410,6 +410,8 @@ static void go_on(struct volume *volume)
     }
 }
 
+enum gc_step { GC_NEW, GC_RUNS, GC_ENDED }; /* of an order */
+
 void volume_gc_advance(struct volume *volume)
 {
     struct volume_gc *gc = volume->gc;
@@ -424,41 +426,49 @@ void volume_gc_advance(struct volume *volume)
         gc->missing_block = false;
         go_on(volume);
     }
-    if (gc->state == GC_DONE && !gc->kept) {
+    if (gc->state == GC_DONE) {
+        if (gc->order != NULL) {
+            gc->order->report = gc->report;
+            gc->order->err = gc->err;
+            gc->order->step = GC_ENDED;
+        }
         volume_gc_destroy(gc);
         volume->gc = NULL;
     }
 }
 
-static bool has_begun(struct volume *volume)
+enum err_code volume_gc_step(struct volume_order *order, struct err *err)
 {
-    return volume_gc_begin(volume, false);
+    struct volume *volume = order->volume;
+    if (order->step == GC_NEW) {
+        if (!volume_gc_begin(volume, order->dry_run)) {
+            return ERR_AGAIN;
+        }
+        volume->gc->order = order;
+        order->step = GC_RUNS;
+        volume_advance(volume);
+    }
+    if (order->step == GC_RUNS) {
+        return ERR_AGAIN;
+    }
+    enum err_code code = order->err.code;
+    return code == ERR_OK ? ERR_OK : err_set(err, code, "gc: %s", order->err.text);
 }
 
-static bool has_ended(struct volume *volume)
+void volume_gc_let_go(struct volume_order *order)
 {
-    return volume->gc->state == GC_DONE;
+    if (order->step == GC_RUNS) {
+        order->volume->gc->order = NULL;
+    }
 }
 
 enum err_code volume_gc(struct volume *volume, bool dry_run, struct volume_gc_report *report,
                         struct err *err)
 {
-    CHECK(volume->role == VOLUME_OWNER);
-    enum err_code code = volume_wait(volume, has_begun, err);
-    if (code != ERR_OK) {
-        return code;
-    }
-    struct volume_gc *gc = volume->gc;
-    gc->dry_run = dry_run;
-    gc->kept = true;
-    code = volume_wait(volume, has_ended, err);
-    if (code == ERR_OK && gc->err.code != ERR_OK) {
-        code = err_set(err, gc->err.code, "gc: %s", gc->err.text);
-    }
+    struct volume_order order = {.volume = volume, .kind = ORDER_GC, .dry_run = dry_run};
+    enum err_code code = volume_order_finish(&order, err);
     if (code == ERR_OK) {
-        *report = gc->report;
+        *report = order.report;
     }
-    gc->kept = false;
-    volume_advance(volume); /* which frees it */
     return code;
 }

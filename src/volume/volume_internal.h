@@ -176,8 +176,8 @@ struct volume_pinner {
 };
 
 struct volume_snapshotter {
-    bool active; /* runs must stay as they are */
-    bool stored;
+    bool active;  /* runs must stay as they are */
+    bool storing; /* the bytes */
     struct str bytes;
 };
 
@@ -243,6 +243,39 @@ MUST_USE enum err_code volume_wait(struct volume *volume, bool (*done)(struct vo
 void volume_wait_once(struct volume *volume); /* for something to end */
 void volume_advance(struct volume *volume);
 void volume_destroy(struct volume *volume); /* closes the store too, if it is the volume's */
+
+/* volume_order.c: what is done in steps, while other work goes on. */
+enum volume_order_kind {
+    ORDER_GC,
+    ORDER_COMPACT,
+    ORDER_CHECKPOINT,
+    ORDER_SNAPSHOT,
+    ORDER_SNAPSHOT_DELETE,
+    ORDER_SYNC,
+};
+struct volume_order {
+    struct volume *volume;
+    enum volume_order_kind kind;
+    int step; /* 0: it holds nothing yet */
+    bool dry_run;
+    uint64_t budget_bytes;                          /* 0: no bound */
+    char name[sizeof(struct volume_snapshot_info)]; /* with room for one that is too long */
+    struct volume_snap snap;
+    uint64_t until; /* a commit, or a change of head, that is waited for */
+    struct volume_gc_report report;
+    struct err err; /* of gc or compaction */
+};
+/* Runs it to its end. */
+MUST_USE enum err_code volume_order_finish(struct volume_order *order, struct err *err);
+/* Each goes on as far as it can; ERR_AGAIN: not to its end. The other lets go of what it holds. */
+MUST_USE enum err_code volume_gc_step(struct volume_order *order, struct err *err);
+void volume_gc_let_go(struct volume_order *order);
+MUST_USE enum err_code volume_compact_step(struct volume_order *order, struct err *err);
+void volume_compact_let_go(struct volume_order *order);
+MUST_USE enum err_code volume_snapshot_step(struct volume_order *order, struct err *err);
+void volume_snapshot_let_go(struct volume_order *order);
+MUST_USE enum err_code volume_snapshot_delete_step(struct volume_order *order, struct err *err);
+MUST_USE enum err_code volume_checkpoint_step(struct volume_order *order);
 
 /* volume_open.c */
 enum { VOLUME_FENCE_KEY_BYTES = 9 };

@@ -24,6 +24,7 @@ struct life {
     uint64_t generation;
     uint64_t folders[WORLD_FOLDERS];
     int64_t mono_ms;
+    struct volume_order *order; /* one that is carried out beside everything else; or NULL */
 };
 
 /* Has another owner come since? Then the model is that one's, and this one's changes go nowhere. */

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-enum { SEEDS_DEFAULT = 300, DEPTH_MAX = 2, READER_JUMP_MS = 30 * 1000 };
+enum { SEEDS_DEFAULT = 300, DEPTH_MAX = 2, READER_JUMP_MS = 30 * 1000, SETTLING_RUNS = 16 };
 
 /* Opening. ------------------------------------------------------------------------------------- */
 
@@ -378,11 +378,42 @@ static bool act_gc(struct life *life)
     return volume_gc(life->volume, below(life->world, 5) == 0, &report, &err) == ERR_OK;
 }
 
+static void drop_order(struct life *life)
+{
+    volume_order_drop(life->order);
+    life->order = NULL;
+}
+
+/* Begins an order, or goes on with it for a while: all else happens in between. */
+static bool act_order(struct life *life)
+{
+    static const char *const words[] = {"gc", "gc", "gc-dry-run", "compact", "checkpoint", "sync"};
+    struct world *world = life->world;
+    AUTO_STR struct str said = {0};
+    struct err err = {0};
+    if (life->order == NULL) {
+        const char *what = words[below(world, sizeof words / sizeof words[0])];
+        return volume_order_begin(life->volume, what, &life->order, &err) == ERR_OK;
+    }
+    for (uint64_t i = 1 + below(world, 6); i > 0; i--) {
+        enum err_code code = volume_order_go_on(life->order, &said, &err);
+        if (code != ERR_AGAIN) {
+            drop_order(life);
+            return code == ERR_OK;
+        }
+        volume_run(life->volume, 0);
+    }
+    if (below(world, 8) == 0) {
+        drop_order(life);
+    }
+    return true;
+}
+
 static bool act(struct life *life)
 {
     struct world *world = life->world;
     struct err err = {0};
-    uint64_t what = below(world, 28);
+    uint64_t what = below(world, 31);
     world_tell(world, "%u.%u act %u at state %zu\n", (unsigned)life->generation,
                (unsigned)life_is_stale(life), (unsigned)what, world->history.count - 1);
     switch (what) {
@@ -424,6 +455,10 @@ static bool act(struct life *life)
         return act_ticks(life);
     case 21:
         return life_release(life);
+    case 22:
+    case 23:
+    case 24:
+        return act_order(life);
     default:
         return life_write(life);
     }
@@ -433,18 +468,25 @@ static bool act(struct life *life)
 
 static void check_life(struct life *life)
 {
-    if (!life_is_stale(life) && volume_trouble(life->volume, NULL) == ERR_OK &&
-        !life->mortal.is_dead) {
-        life->mortal.is_spared = true;
-        world_check(life->world, life->volume, world_now_state(life->world), "owner");
-        life->mortal.is_spared = false;
+    if (life_is_stale(life) || life->mortal.is_dead) {
+        return;
     }
+    life->mortal.is_spared = true;
+    for (int i = 0; i < SETTLING_RUNS;
+         i++) { /* one who took it and died at once may have fenced it */
+        volume_run(life->volume, 0);
+    }
+    if (volume_trouble(life->volume, NULL) == ERR_OK) {
+        world_check(life->world, life->volume, world_now_state(life->world), "owner");
+    }
+    life->mortal.is_spared = false;
 }
 
 static void life_end(struct life *life)
 {
     struct world *world = life->world;
     struct err err = {0};
+    drop_order(life);
     if (below(world, 3) == 0) {
         size_t at = world->history.count - 1;
         bool was_stale = life_is_stale(life);

@@ -561,6 +561,104 @@ static void test_snapshots_have_names_and_sizes(void **state)
     fixture->volume = NULL;
 }
 
+static struct volume_order *begin_order(struct volume *volume, const char *words)
+{
+    struct volume_order *order = NULL;
+    struct err err = {0};
+    assert_int_equal(volume_order_begin(volume, words, &order, &err), ERR_OK);
+    return order;
+}
+
+static enum err_code end_order(struct volume *volume, struct volume_order *order, struct str *said)
+{
+    struct err err = {0};
+    enum err_code code = ERR_AGAIN;
+    int64_t until_ms = clock_mono_ms() + 30000;
+    while (code == ERR_AGAIN && clock_mono_ms() < until_ms) {
+        volume_run(volume, 1);
+        code = volume_order_go_on(order, said, &err);
+    }
+    volume_order_drop(order);
+    return code;
+}
+
+static void test_files_are_written_while_an_order_waits_for_the_store(void **state)
+{
+    static const char *const words[] = {"gc", "compact", "checkpoint", "sync", "snapshot v1"};
+    struct fixture *fixture = *state;
+    struct volume *volume = fixture->volume;
+    struct err err = {0};
+    AUTO_STR struct str said = {0};
+    write_file(volume, "before", "the order", true);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char name[] = {'f', (char)('0' + i), '\0'};
+        char more[] = {'m', (char)('0' + i), '\0'};
+        write_file(volume, more, words[i], false);
+        fixture->flaky->away = true;
+        struct volume_order *order = begin_order(volume, words[i]);
+        assert_int_equal(volume_order_go_on(order, &said, &err), ERR_AGAIN);
+        write_file(volume, name, words[i], false);
+        assert_int_equal(volume_order_go_on(order, &said, &err), ERR_AGAIN);
+        fixture->flaky->away = false;
+        assert_int_equal(end_order(volume, order, &said), ERR_OK);
+        assert_int_equal(volume_sync(volume, &err), ERR_OK);
+        assert_text(fixture, name, words[i]);
+    }
+    assert_non_null(strstr(str_text(&said), "\"packs_kept\""));
+    assert_int_equal(volume_sync(volume, &err), ERR_OK);
+    assert_int_equal(volume_close(volume, &err), ERR_OK);
+    struct volume_options options = {.role = VOLUME_READER, .snapshot = "v1"};
+    assert_int_equal(open_as(fixture, &options), ERR_OK);
+    assert_text(fixture, "before", "the order");
+    assert_text(fixture, "m4", "snapshot v1");
+    assert_int_equal(volume_close(fixture->volume, &err), ERR_OK);
+    fixture->volume = NULL;
+}
+
+/* After any number of steps; those that come next are none the worse for it. */
+static void test_an_order_may_be_dropped_at_any_time(void **state)
+{
+    static const char *const words[] = {"gc", "compact", "checkpoint", "snapshot dropped"};
+    struct fixture *fixture = *state;
+    struct volume *volume = fixture->volume;
+    AUTO_STR struct str said = {0};
+    struct err err = {0};
+    for (int steps = 0; steps < 40; steps++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", steps);
+        write_file(volume, text, text, steps % 2 == 0);
+        struct volume_order *order = begin_order(volume, words[steps % 4]);
+        enum err_code code = ERR_AGAIN;
+        for (int i = 0; code == ERR_AGAIN && i < steps / 4; i++) {
+            code = volume_order_go_on(order, &said, &err);
+            volume_run(volume, 0);
+        }
+        volume_order_drop(order);
+        enum err_code ended = end_order(volume, begin_order(volume, "snapshot whole"), &said);
+        assert_int_equal(ended, ERR_OK);
+        assert_int_equal(end_order(volume, begin_order(volume, "gc"), &said), ERR_OK);
+        ended = end_order(volume, begin_order(volume, "snapshot-delete whole"), &said);
+        assert_int_equal(ended, ERR_OK);
+        (void)end_order(volume, begin_order(volume, "snapshot-delete dropped"), &said);
+        assert_text(fixture, text, text);
+    }
+}
+
+static void test_orders_that_cannot_be_are_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct volume *volume = fixture->volume;
+    struct volume_order *order = NULL;
+    struct err err = {0};
+    AUTO_STR struct str said = {0};
+    char words[400] = "snapshot ";
+    assert_int_equal(volume_order_begin(volume, "dance", &order, &err), ERR_UNSUPPORTED);
+    memset(words + strlen(words), 'x', 201); /* one more than a name may have */
+    assert_int_equal(end_order(volume, begin_order(volume, words), &said), ERR_INVALID);
+    order = begin_order(volume, "snapshot-delete nosuch");
+    assert_int_equal(end_order(volume, order, &said), ERR_NOT_FOUND);
+}
+
 static void test_a_damaged_run_is_an_error_and_not_an_answer(void **state)
 {
     struct fixture *fixture = *state;
@@ -624,6 +722,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_dry_run_of_gc_counts_and_deletes_nothing, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_snapshots_have_names_and_sizes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_files_are_written_while_an_order_waits_for_the_store,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_order_may_be_dropped_at_any_time, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_orders_that_cannot_be_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_damaged_run_is_an_error_and_not_an_answer, set_up,
                                         tear_down),
     };
