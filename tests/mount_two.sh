@@ -48,6 +48,29 @@ rm "$A/f"
 check_equal "removed at one, it is read where it is open" three "$(cat <&5)"
 check_exit 1 "but has no name" test -e "$B/f"
 exec 5<&-
+cat >moved.py <<'PY'
+import os, sys
+a, b = sys.argv[1:]
+os.makedirs(a + "/m/one/below")
+os.mkdir(a + "/m/two")
+os.mkdir(a + "/m/cwd")
+for name in ("", "/one", "/one/below", "/two", "/cwd"):
+    os.stat(b + "/m" + name)
+os.rename(a + "/m/one", a + "/m/two/three")
+os.rename(b + "/m/two/three", b + "/m/four")  # rename(2) alone: nothing has looked at it before
+assert sorted(os.listdir(b + "/m")) == ["cwd", "four", "two"], os.listdir(b + "/m")
+os.rename(b + "/m/four", b + "/m/two/one")
+os.rename(a + "/m/two/one", a + "/m/one")  # back to where this mount has had it
+assert os.listdir(a + "/m/one") == os.listdir(b + "/m/one") == ["below"]
+os.chdir(b + "/m/cwd")
+open("file", "w").close()
+os.rename(b + "/m/cwd", b + "/m/moved")
+assert os.getcwd() == b + "/m/moved", os.getcwd()
+os.rename(a + "/m/moved", a + "/m/one/moved")
+assert os.listdir(".") == ["file"]
+assert os.listdir(b + "/m/one/moved") == ["file"]
+PY
+check "a folder that one moves the other moves on, and who is in it stays there" python3 moved.py "$A" "$B"
 head -c 9000000 /dev/urandom >big
 cp big "$A/big"
 check "a large file" cmp big "$B/big"

@@ -100,7 +100,7 @@ static void on_setattr(fuse_req_t req, fuse_ino_t inode, struct stat *stat, int 
     struct engine_set *set = &request.set;
     int64_t now_ns = request.caller.now_ns;
     set->attr = (struct engine_attr){
-        .inode = inode,
+        .inode = request.inode,
         .mode = stat->st_mode,
         .uid = stat->st_uid,
         .gid = stat->st_gid,

@@ -193,6 +193,21 @@ void stat_of(const struct engine_attr *attr, struct stat *out)
     };
 }
 
+void entry_give(struct mount *mount, uint64_t folder, const char *name,
+                struct fuse_entry_param *entry)
+{
+    if (mount->spots && S_ISDIR(entry->attr.st_mode) && entry->ino != ENGINE_ROOT) {
+        entry->ino = spots_give(mount->spots, entry->ino, folder, name);
+    }
+}
+
+void entry_forget(struct mount *mount, uint64_t number, uint64_t count)
+{
+    if (mount->spots) { /* of anything else nothing is kept for the kernel */
+        spots_forget(mount->spots, number, count);
+    }
+}
+
 void entry_of(const struct mount *mount, const struct engine_attr *attr,
               struct fuse_entry_param *out)
 {

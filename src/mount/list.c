@@ -90,8 +90,10 @@ static bool on_entry(void *context, const struct engine_entry *item)
         bool is_draft = file_show(listing->mount, &attr);
         entry_of(listing->mount, &attr, &entry);
         entry.attr_timeout = is_draft ? 0 : entry.attr_timeout;
+        entry_give(listing->mount, listing->request->inode, item->name, &entry);
     }
     if (!add(listing, item->name, &entry)) {
+        entry_forget(listing->mount, entry.ino, 1);
         return false;
     }
     struct mount *mount = listing->mount;

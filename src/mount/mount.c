@@ -317,6 +317,7 @@ enum err_code mount_run_remote(const struct mount_remote *remote, struct reader 
     mount->store = remote->store;
     mount->upload = upload_create(remote->store, remote->format);
     mount->seen = mem_array(SEEN, sizeof mount->seen[0]);
+    mount->spots = spots_create();
     mount->reader = reader;
     enum err_code code = run(mount, options, err);
     while (!upload_is_idle(mount->upload)) {
@@ -324,6 +325,7 @@ enum err_code mount_run_remote(const struct mount_remote *remote, struct reader 
     }
     upload_destroy(mount->upload);
     free(mount->seen);
+    spots_destroy(mount->spots);
     free(mount);
     return code;
 }

@@ -10,7 +10,10 @@ static void reply_entry(struct mount *mount, struct request *request, struct eng
     bool is_draft = file_show(mount, attr);
     entry_of(mount, attr, &entry);
     entry.attr_timeout = is_draft ? 0 : entry.attr_timeout;
-    fuse_reply_entry(request->req, &entry);
+    entry_give(mount, request->inode, request->name, &entry);
+    if (fuse_reply_entry(request->req, &entry) != 0) {
+        entry_forget(mount, entry.ino, 1);
+    }
 }
 
 static bool try_lookup(struct mount *mount, struct request *request)
@@ -37,21 +40,21 @@ static void on_lookup(fuse_req_t req, fuse_ino_t folder, const char *name)
     struct request request;
     request_of(&request, req, try_lookup, folder);
     request.name = name;
-    walk_looked_up(&mount->walk, folder, name);
+    walk_looked_up(&mount->walk, request.inode, name);
     request_begin(mount, &request);
 }
 
-static void on_forget(fuse_req_t req, fuse_ino_t inode, uint64_t count)
+static void on_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)
 {
-    (void)inode;
-    (void)count; /* inodes are found by number, so nothing was kept for the kernel */
+    entry_forget(fuse_req_userdata(req), number, count);
     fuse_reply_none(req);
 }
 
 static void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
-    (void)count;
-    (void)forgets;
+    for (size_t i = 0; i < count; i++) {
+        entry_forget(fuse_req_userdata(req), forgets[i].ino, forgets[i].nlookup);
+    }
     fuse_reply_none(req);
 }
 
@@ -133,7 +136,7 @@ static void on_link(fuse_req_t req, fuse_ino_t inode, fuse_ino_t folder, const c
 {
     struct request request;
     request_of(&request, req, try_link, inode);
-    request.folder = folder;
+    request.folder = spots_inode(folder);
     request.new_name = name;
     request_begin(fuse_req_userdata(req), &request);
 }
@@ -225,6 +228,9 @@ static bool try_rename(struct mount *mount, struct request *request)
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
+    if (mount->spots && S_ISDIR(attr.mode)) {
+        spots_move(mount->spots, attr.inode, request->folder, request->new_name);
+    }
     fuse_reply_err(request->req, 0);
     return true;
 }
@@ -234,7 +240,7 @@ static void on_rename(fuse_req_t req, fuse_ino_t from, const char *old_name, fus
 {
     struct request request;
     request_of(&request, req, try_rename, from);
-    request.folder = to;
+    request.folder = spots_inode(to);
     request.name = old_name;
     request.new_name = new_name;
     request.flags = flags;

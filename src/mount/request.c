@@ -22,7 +22,7 @@ void request_of(struct request *request, fuse_req_t req,
                 bool (*attempt)(struct mount *mount, struct request *request), uint64_t inode)
 {
     const struct fuse_ctx *ctx = fuse_req_ctx(req);
-    *request = (struct request){.req = req, .attempt = attempt, .inode = inode};
+    *request = (struct request){.req = req, .attempt = attempt, .inode = spots_inode(inode)};
     request->caller = (struct engine_caller){ctx->uid, ctx->gid, mount_now_ns()};
 }
 

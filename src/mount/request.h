@@ -12,6 +12,7 @@
 #include "meta/upload.h"
 #include "mount/draft.h"
 #include "mount/mount.h"
+#include "mount/spots.h"
 #include "mount/walk.h"
 
 #include <fuse_lowlevel.h>
@@ -97,6 +98,7 @@ struct mount {
     struct upload *upload;
     struct object_store *store; /* with a dealer */
     struct seen *seen;          /* with a dealer: SEEN of them, by inode */
+    struct spots *spots;        /* with a dealer: others move folders too */
     uint64_t lapses_seen;
     struct staler *staler; /* tells the kernel to forget; or NULL */
     struct reader *reader;
@@ -158,6 +160,10 @@ const struct engine_attr *ghost_find(const struct mount *mount, uint64_t inode);
 
 void entry_of(const struct mount *mount, const struct engine_attr *attr,
               struct fuse_entry_param *out);
+/* The number under which the kernel is told of it, as `name` in `folder`, and what it forgets. */
+void entry_give(struct mount *mount, uint64_t folder, const char *name,
+                struct fuse_entry_param *entry);
+void entry_forget(struct mount *mount, uint64_t number, uint64_t count);
 void stat_of(const struct engine_attr *attr, struct stat *out);
 int64_t mount_now_ns(void);
 
