@@ -136,6 +136,7 @@ static bool send_call(struct meta_link *link, struct meta_call *call, uint64_t a
     if (call->is_again) {
         ask.stamp = call->stamp;
         ask.fresh = call->fresh;
+        ask.held = kept_is_held(call);
     }
     call->is_sent = send_ask(link, &ask);
     return call->is_sent;
@@ -246,7 +247,7 @@ static void hear_welcome(struct meta_link *link, Drover__MetaAnswer *message)
     }
     if (is_other) {
         link->durable = 0; /* what it has stored of ours is in `last` */
-        kept_say_again(link, welcome->last);
+        kept_say_again(link, welcome);
         tell(link, "another owner serves the volume; what was not stored is said again");
     } else if (link->is_silent) {
         tell(link, "the owner of the volume is back");

@@ -74,7 +74,8 @@ void kept_answered_again(struct meta_link *link, struct meta_call *call,
 void kept_release(struct meta_link *link, const struct meta_call *call, uint64_t seq);
 void kept_forget_stored(struct meta_link *link);
 /* A new owner has stored our changes up to `last`: the rest is to be said again. */
-void kept_say_again(struct meta_link *link, uint64_t last);
+void kept_say_again(struct meta_link *link, const Drover__MetaWelcome *welcome);
+bool kept_is_held(const struct meta_call *call); /* a new file that is not closed */
 struct meta_call *kept_find(const struct meta_link *link, uint64_t number);
 void call_free_unused(struct meta_call *call);
 

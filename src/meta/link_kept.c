@@ -16,7 +16,7 @@ void call_free_unused(struct meta_call *call)
     free(call);
 }
 
-static bool is_held_make(const struct meta_call *call)
+bool kept_is_held(const struct meta_call *call)
 {
     return call->verb == DROVER__META_VERB__META_VERB_MAKE && (call->flags & OPENS) &&
            call->seq == UINT64_MAX;
@@ -25,7 +25,7 @@ static bool is_held_make(const struct meta_call *call)
 static void unkeep(struct meta_link *link, struct meta_call *call)
 {
     TAILQ_REMOVE(&link->kept, call, link);
-    link->held_count -= is_held_make(call);
+    link->held_count -= kept_is_held(call);
     link->again_count -= call->is_again;
     link->kept_bytes -= call->op.size;
     call->is_kept = false;
@@ -55,7 +55,7 @@ void kept_add(struct meta_link *link, struct meta_call *call)
         call->fresh = answer->attr->inode;
     }
     link->kept_bytes += call->op.size;
-    link->held_count += is_held_make(call);
+    link->held_count += kept_is_held(call);
 }
 
 void kept_release(struct meta_link *link, const struct meta_call *call, uint64_t seq)
@@ -71,8 +71,8 @@ void kept_release(struct meta_link *link, const struct meta_call *call, uint64_t
     for (; kept && left > 0; kept = TAILQ_PREV(kept, call_list, link)) {
         bool is_it =
             kept->fresh == call->inode || (call->name_key && call->name_key == kept->name_key);
-        left -= is_held_make(kept);
-        if (is_held_make(kept) && is_it) {
+        left -= kept_is_held(kept);
+        if (kept_is_held(kept) && is_it) {
             kept->seq = seq;
             link->held_count--;
         }
@@ -95,13 +95,23 @@ void kept_forget_stored(struct meta_link *link)
     }
 }
 
-void kept_say_again(struct meta_link *link, uint64_t last)
+static bool is_stored(const struct meta_call *call, const Drover__MetaWelcome *welcome)
+{
+    for (size_t i = 0; i < welcome->n_held; i++) {
+        if (welcome->held[i] == call->number) {
+            return false;
+        }
+    }
+    return call->number <= welcome->last;
+}
+
+void kept_say_again(struct meta_link *link, const Drover__MetaWelcome *welcome)
 {
     struct meta_call *call = NULL;
     struct meta_call *next;
     for (call = TAILQ_FIRST(&link->kept); call; call = next) {
         next = TAILQ_NEXT(call, link);
-        if (call->number <= last && !is_held_make(call)) {
+        if (is_stored(call, welcome)) {
             unkeep(link, call);
             continue;
         }
@@ -145,7 +155,7 @@ void kept_answered_again(struct meta_link *link, struct meta_call *call,
         return;
     }
     call->stamp = answer->stamp ? answer->stamp : call->stamp;
-    if (!is_held_make(call)) {
+    if (!kept_is_held(call)) {
         call->seq = answer->seq;
     }
 }

@@ -207,6 +207,7 @@ static void take_op(struct meta_server *server, struct session *session,
     ask->number = message->number;
     ask->stamp = message->stamp;
     ask->fresh = message->fresh;
+    ask->held = message->held;
     *session->parked_end = ask;
     session->parked_end = &ask->next;
     session->parked_count++;

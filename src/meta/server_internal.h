@@ -10,6 +10,7 @@
 
 enum {
     SESSIONS_MAX = 4096,
+    HELD_MAX = 128,             /* new files of one mount that are held at a time */
     PARKED_MAX = 4096,          /* asks of one mount that wait */
     ANSWERS_MAX = 65536,        /* kept for one mount */
     FORGET_MS = 10 * 60 * 1000, /* a lapsed session is remembered for this long */
@@ -24,6 +25,7 @@ struct ask {
     struct session *session;
     Drover__MetaOp *op;
     uint64_t number, stamp, fresh;
+    bool held;                  /* with stamp: not closed */
     struct extent *extents;     /* of a write, once its data has been placed, */
     struct volume *volume;      /* in this */
     uint64_t seq;               /* a commit that is waited for */
@@ -38,6 +40,8 @@ struct kept_answer {
 
 struct fresh_file { /* made and not yet closed */
     uint64_t inode, folder;
+    uint64_t number; /* of the ask that made it */
+    bool is_held;    /* left out of commits */
     char *name;
 };
 
@@ -70,6 +74,9 @@ struct session {
     struct counts opens;
     struct fresh_file *fresh;
     size_t fresh_count, fresh_cap;
+    size_t held_count; /* of them */
+    uint64_t *owed;    /* numbers of those that were held when an owner died: not yet made again */
+    size_t owed_count;
     struct ask *parked, **parked_end;
     size_t parked_count;
     struct kept_answer *answers; /* in the order they were given */
@@ -141,7 +148,10 @@ MUST_USE enum err_code sessions_restore(struct meta_server *server, int64_t now_
 void session_lapse(struct meta_server *server, struct session *session, int64_t now_ms);
 void session_end(struct meta_server *server, struct session *session); /* it said goodbye */
 void session_destroy(struct session *session);
-void session_note_fresh(struct session *session, uint64_t inode, uint64_t folder, const char *name);
+void session_note_fresh(struct session *session, const struct fresh_file *file);
+void session_pay(struct session *session, uint64_t number); /* what was owed is made */
+/* Notes which new files are no longer held, in the same commit. */
+void sessions_settle(struct meta_server *server);
 void session_drop_fresh(struct session *session, uint64_t inode);
 void server_sweep(struct meta_server *server); /* forgets and litter */
 void server_set_writers(struct meta_server *server);

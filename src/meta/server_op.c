@@ -192,6 +192,7 @@ static enum err_code op_close(struct meta_server *server, struct ask *ask, struc
     }
     if (ask->op->flags & 1) {
         engine_release(server->engine, inode);
+        sessions_settle(server);
         session_drop_fresh(ask->session, inode);
     }
     (void)counts_remove(&ask->session->opens, inode);
@@ -202,6 +203,7 @@ static enum err_code op_sync(struct meta_server *server, struct ask *ask, struct
 {
     if (ask->seq == 0) {
         engine_release(server->engine, ask->op->inode);
+        sessions_settle(server);
         ask->seq = volume_commit(server->volume);
     }
     if (volume_seq_durable(server->volume) < ask->seq) {
@@ -252,13 +254,23 @@ static enum err_code op_make(struct meta_server *server, struct ask *ask, struct
                                .target = meta_name(&op->new_name, target),
                                .inode = ask->fresh};
     enum err_code code = engine_make(server->engine, &caller, &make, attr, posix, err);
-    if (code == ERR_OK && (op->flags & 1)) {
+    bool opens = code == ERR_OK && (op->flags & 1);
+    session_pay(ask->session, ask->number);
+    if (opens && (ask->stamp == 0 || ask->held)) {
         /* All of a new file or none of it, whoever dies before it is closed. */
-        engine_hold(server->engine, op->inode, name, attr->inode);
-        session_note_fresh(ask->session, attr->inode, op->inode, name);
-        if (ask->stamp == 0) { /* else it was named in hello */
-            counts_add(&ask->session->opens, attr->inode);
+        const struct session *session = ask->session;
+        if (session->owed_count + session->held_count < HELD_MAX) {
+            engine_hold(server->engine, op->inode, name, attr->inode);
         }
+        const struct fresh_file file = {.inode = attr->inode,
+                                        .folder = op->inode,
+                                        .number = ask->number,
+                                        .is_held = engine_is_held(server->engine, attr->inode),
+                                        .name = name};
+        session_note_fresh(ask->session, &file);
+    }
+    if (opens && ask->stamp == 0) { /* else it was named in hello */
+        counts_add(&ask->session->opens, attr->inode);
     }
     return code;
 }
@@ -352,6 +364,7 @@ static enum err_code change(struct meta_server *server, struct ask *ask, struct 
     server->tide++;
     struct session *session = ask->session;
     session->last = ask->number > session->last ? ask->number : session->last;
+    sessions_settle(server);
     session_store(server, session); /* in the same commit as the change */
     /* What is made again keeps its place, should it have to be made once more. */
     reply->answer.stamp = ask->stamp ? ask->stamp : ++server->stamp;

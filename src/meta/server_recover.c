@@ -103,6 +103,9 @@ void server_recover(struct meta_server *server, int64_t now_ms)
         redo_first(server, session);
         count++;
     }
+    for (size_t i = 0; i < server->session_count; i++) { /* the rest its mount wants no more */
+        server->sessions[i]->owed_count *= !server->sessions[i]->is_ready;
+    }
     server->recovering = false;
     server->locks_changed = true; /* all that wait are tried */
     lapse_missing(server, now_ms);

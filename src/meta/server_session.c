@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORD_BYTES = 24, RECOVER_EXTRA_MS = 5000 };
+enum { RECORD_BYTES = 24, NUMBER_BYTES = 8, RECOVER_EXTRA_MS = 5000 };
 
 struct session *session_of_key(const struct meta_server *server, const char *key)
 {
@@ -56,6 +56,7 @@ void session_destroy(struct session *session)
     free(session->recalls);
     free(session->answers);
     free(session->fresh);
+    free(session->owed);
     free(session);
 }
 
@@ -75,12 +76,43 @@ void server_set_writers(struct meta_server *server)
 
 void session_store(struct meta_server *server, struct session *session)
 {
-    uint8_t value[RECORD_BYTES];
+    uint8_t value[RECORD_BYTES + (size_t)NUMBER_BYTES * HELD_MAX];
+    size_t size = RECORD_BYTES;
     le_put_u32(value, session->writer);
     le_put_u32(value + 4, session->term);
     le_put_u64(value + 8, session->last);
     le_put_u64(value + 16, session->floor);
-    engine_service_put(server->engine, session->mount, value, sizeof value);
+    for (size_t i = 0; i < session->owed_count; i++, size += NUMBER_BYTES) {
+        le_put_u64(value + size, session->owed[i]);
+    }
+    for (size_t i = 0; session->held_count > 0 && i < session->fresh_count; i++) {
+        if (session->fresh[i].is_held) {
+            le_put_u64(value + size, session->fresh[i].number);
+            size += NUMBER_BYTES;
+        }
+    }
+    CHECK(size <= sizeof value);
+    engine_service_put(server->engine, session->mount, value, size);
+}
+
+static void read_owed(struct session *session, const struct engine_service *item)
+{
+    session->owed_count = (item->size - RECORD_BYTES) / NUMBER_BYTES;
+    session->owed = mem_array(session->owed_count, sizeof session->owed[0]);
+    for (size_t i = 0; i < session->owed_count; i++) {
+        session->owed[i] = le_get_u64(item->value + RECORD_BYTES + i * NUMBER_BYTES);
+    }
+}
+
+void session_pay(struct session *session, uint64_t number)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < session->owed_count; i++) {
+        if (session->owed[i] != number) {
+            session->owed[left++] = session->owed[i];
+        }
+    }
+    session->owed_count = left;
 }
 
 struct services {
@@ -110,7 +142,8 @@ enum err_code sessions_restore(struct meta_server *server, int64_t now_ms, struc
     enum err_code code = volume_do(server->volume, read_services, &services, err);
     for (size_t i = 0; code == ERR_OK && i < services.count; i++) {
         const struct engine_service *item = &services.items[i];
-        if (item->size != RECORD_BYTES) {
+        if (item->size < RECORD_BYTES || (item->size - RECORD_BYTES) % NUMBER_BYTES != 0 ||
+            (item->size - RECORD_BYTES) / NUMBER_BYTES > HELD_MAX) {
             code = err_set(err, ERR_CORRUPT, "the record of a mount is damaged");
             break;
         }
@@ -121,6 +154,7 @@ enum err_code sessions_restore(struct meta_server *server, int64_t now_ms, struc
         session->floor = le_get_u64(item->value + 16);
         session->heard_ms = now_ms;
         session->is_restored = true;
+        read_owed(session, item);
     }
     free(services.items);
     if (code == ERR_OK && server->session_count > 0) {
@@ -182,6 +216,8 @@ void session_welcome(struct meta_server *server, struct session *session)
     welcome.heartbeat_ms = (uint32_t)(server->lease_ms / 10 > 10 ? server->lease_ms / 10 : 10);
     welcome.last = session->last;
     welcome.lapsed = session->is_lapsed;
+    welcome.held = session->owed;
+    welcome.n_held = session->owed_count;
     welcome.url = text_of(server->options.url);
     welcome.endpoint = text_of(server->options.endpoint);
     welcome.region = text_of(server->options.region);
@@ -254,16 +290,37 @@ void session_hello(struct meta_server *server, const struct door_sender *from,
 
 /* The end. ------------------------------------------------------------------------------------- */
 
-void session_note_fresh(struct session *session, uint64_t inode, uint64_t folder, const char *name)
+void session_note_fresh(struct session *session, const struct fresh_file *file)
 {
-    VEC_PUSH(session->fresh, session->fresh_count, session->fresh_cap) =
-        (struct fresh_file){inode, folder, mem_strdup(name)};
+    struct fresh_file *noted = &VEC_PUSH(session->fresh, session->fresh_count, session->fresh_cap);
+    *noted = *file;
+    noted->name = mem_strdup(file->name);
+    session->held_count += file->is_held;
+}
+
+void sessions_settle(struct meta_server *server)
+{
+    for (size_t i = 0; i < server->session_count; i++) {
+        struct session *session = server->sessions[i];
+        size_t before = session->held_count;
+        for (size_t j = 0; session->held_count > 0 && j < session->fresh_count; j++) {
+            struct fresh_file *file = &session->fresh[j];
+            if (file->is_held && !engine_is_held(server->engine, file->inode)) {
+                file->is_held = false;
+                session->held_count--;
+            }
+        }
+        if (session->held_count != before) {
+            session_store(server, session);
+        }
+    }
 }
 
 void session_drop_fresh(struct session *session, uint64_t inode)
 {
     for (size_t i = 0; i < session->fresh_count; i++) {
         if (session->fresh[i].inode == inode) {
+            session->held_count -= session->fresh[i].is_held;
             free(session->fresh[i].name);
             session->fresh[i] = session->fresh[--session->fresh_count];
             return;
@@ -310,6 +367,7 @@ void session_lapse(struct meta_server *server, struct session *session, int64_t 
         VEC_PUSH(server->litter, server->litter_count, server->litter_cap) = session->fresh[i];
     }
     session->fresh_count = 0;
+    session->held_count = 0;
 }
 
 void session_end(struct meta_server *server, struct session *session)

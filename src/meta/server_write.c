@@ -137,6 +137,7 @@ enum err_code op_write(struct meta_server *server, struct ask *ask, struct engin
     if (code == ERR_OK) {
         add_packs(server, ask, known);
         engine_release(server->engine, ask->op->inode);
+        sessions_settle(server);
         session_drop_fresh(ask->session, ask->op->inode);
     }
     return code;

@@ -180,6 +180,98 @@ static void test_a_new_file_still_open_outlives_the_owner(void **state)
     world_end(&world);
 }
 
+static uint64_t make_new(struct world *world, size_t mount, const char *name, bool opens)
+{
+    uint64_t inode = 0;
+    Drover__MetaOp make = make_op(name, opens);
+    assert_int_equal(world_do(world, mount, &make, NULL, &inode), ERR_OK);
+    return inode;
+}
+
+static void close_new(struct world *world, size_t mount, uint64_t inode)
+{
+    Drover__MetaOp close = world_op(DROVER__META_VERB__META_VERB_CLOSE, inode, NULL);
+    close.flags = 1;
+    assert_int_equal(world_do(world, mount, &close, NULL, NULL), ERR_OK);
+}
+
+static void another_owner(struct world *world)
+{
+    world_kill(world);
+    world_revive(world);
+}
+
+static enum err_code look_at(struct world *world, size_t mount, uint64_t inode)
+{
+    Drover__MetaOp getattr = world_op(DROVER__META_VERB__META_VERB_GETATTR, inode, NULL);
+    return world_do(world, mount, &getattr, NULL, NULL);
+}
+
+static void sync_all(struct world *world, size_t mount)
+{
+    Drover__MetaOp sync = world_op(DROVER__META_VERB__META_VERB_SYNC, ENGINE_ROOT, NULL);
+    assert_int_equal(world_do(world, mount, &sync, NULL, NULL), ERR_OK);
+}
+
+static void test_a_new_file_that_was_closed_outlives_two_owners(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world world;
+        world_begin(&world, 1, seed);
+        uint64_t inode = make_new(&world, 0, "a", true);
+        close_new(&world, 0, inode);
+        another_owner(&world);
+        assert_int_equal(look_at(&world, 0, inode), ERR_OK);
+        (void)make_new(&world, 0, "b", false);
+        sync_all(&world, 0);
+        another_owner(&world);
+        assert_int_equal(look_at(&world, 0, inode), ERR_OK);
+        world_end(&world);
+    }
+}
+
+static void test_a_new_file_is_closed_after_later_changes_were_stored(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world world;
+        world_begin(&world, 1, seed);
+        uint64_t inode = make_new(&world, 0, "a", true);
+        (void)make_new(&world, 0, "b", false);
+        sync_all(&world, 0);
+        close_new(&world, 0, inode);
+        another_owner(&world);
+        assert_int_equal(look_at(&world, 0, inode), ERR_OK);
+        world_end(&world);
+    }
+}
+
+/* By another mount, and stored, before its maker has heard that the making was. */
+static void test_a_new_file_that_another_removed_stays_removed(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world world;
+        uint64_t size = 0;
+        world_begin(&world, 2, seed);
+        uint64_t inode = make_new(&world, 0, "a", true);
+        if (seed % 2 == 0) {
+            close_new(&world, 0, inode);
+        }
+        Drover__MetaOp remove = world_op(DROVER__META_VERB__META_VERB_REMOVE, ENGINE_ROOT, "a");
+        assert_int_equal(world_do(&world, 1, &remove, NULL, NULL), ERR_OK);
+        sync_all(&world, 1);
+        another_owner(&world);
+        assert_int_equal(lookup(&world, 1, "a", &size), ERR_INVALID);
+        for (int i = 0; i < 50; i++) {
+            world_step(&world);
+        }
+        assert_int_equal(lookup(&world, 1, "a", &size), ERR_INVALID);
+        world_end(&world);
+    }
+}
+
 static void test_what_was_synced_needs_no_mount(void **state)
 {
     (void)state;
@@ -574,6 +666,9 @@ int main(void)
         cmocka_unit_test(test_a_lock_outlives_the_owner),
         cmocka_unit_test(test_a_new_file_that_is_never_closed_is_removed),
         cmocka_unit_test(test_a_new_file_still_open_outlives_the_owner),
+        cmocka_unit_test(test_a_new_file_that_was_closed_outlives_two_owners),
+        cmocka_unit_test(test_a_new_file_is_closed_after_later_changes_were_stored),
+        cmocka_unit_test(test_a_new_file_that_another_removed_stays_removed),
         cmocka_unit_test(test_what_was_synced_needs_no_mount),
         cmocka_unit_test(test_data_that_is_not_stored_comes_with_the_answer),
         cmocka_unit_test(test_packs_of_another_writer_are_refused),

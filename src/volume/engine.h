@@ -254,7 +254,7 @@ void engine_set_seq(struct engine *engine, uint64_t seq);
 
 /* Small records that whoever serves the volume to others keeps with it: part of the next commit as
  * everything else is. Size 0 removes one. */
-enum { ENGINE_SERVICE_ID_BYTES = 16, ENGINE_SERVICE_BYTES_MAX = 64 };
+enum { ENGINE_SERVICE_ID_BYTES = 16, ENGINE_SERVICE_BYTES_MAX = 1048 };
 struct engine_service {
     uint8_t id[ENGINE_SERVICE_ID_BYTES];
     uint8_t value[ENGINE_SERVICE_BYTES_MAX];
@@ -280,6 +280,7 @@ size_t engine_pending_bytes(const struct engine *engine); /* of keys and values 
  * nothing. A rename, another link or the removal of the name releases it. The live bytes of
  * containers and 'C' are committed without what held files add to them. */
 void engine_hold(struct engine *engine, uint64_t folder, const char *name, uint64_t inode);
+bool engine_is_held(const struct engine *engine, uint64_t inode);
 void engine_release(struct engine *engine, uint64_t inode);
 /* Those whose name is in this folder (its fsync); 0: all. */
 void engine_release_folder(struct engine *engine, uint64_t folder);

@@ -106,6 +106,11 @@ void engine_hold(struct engine *engine, uint64_t folder, const char *name, uint6
     holds->items[at] = (struct hold){.inode = inode, .folder = folder};
 }
 
+bool engine_is_held(const struct engine *engine, uint64_t inode)
+{
+    return holds_find(&engine->holds, inode) != NULL;
+}
+
 void engine_release(struct engine *engine, uint64_t inode)
 {
     struct holds *holds = &engine->holds;
