@@ -52,7 +52,7 @@ static void make_some(struct testmap *testmap, struct engine *engine, long first
         struct engine_attr attr;
         int posix = 0;
         DO(testmap, engine_make(engine, &caller, &make, &attr, &posix, NULL));
-        engine_hold(engine, ENGINE_ROOT, name, attr.inode);
+        engine_hold(engine, ENGINE_ROOT, attr.inode, false);
         inodes[i] = attr.inode;
     }
 }

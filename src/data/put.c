@@ -113,7 +113,7 @@ static enum err_code take_inode(struct copy *copy, uint64_t folder, const char *
         .folder = folder, .name = name, .mode = S_IFREG | (source->mode & 07777)};
     code = tree_make(&copy->tree, &caller, &make, attr, err);
     if (code == ERR_OK) {
-        engine_hold(copy->tree.engine, folder, name, attr->inode);
+        engine_hold(copy->tree.engine, folder, attr->inode, false);
     }
     return code;
 }

@@ -159,6 +159,9 @@ void server_work(struct meta_server *server, struct session *session)
         ask_destroy(ask);
     }
     session->parked_end = at;
+    if (session->is_ready && session->parked == NULL) {
+        session->owed_count = 0; /* what it has not said again it wants no more */
+    }
 }
 
 static bool is_repeated(struct meta_server *server, struct session *session, uint64_t number)

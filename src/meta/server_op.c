@@ -255,12 +255,14 @@ static enum err_code op_make(struct meta_server *server, struct ask *ask, struct
                                .inode = ask->fresh};
     enum err_code code = engine_make(server->engine, &caller, &make, attr, posix, err);
     bool opens = code == ERR_OK && (op->flags & 1);
-    session_pay(ask->session, ask->number);
+    if (code != ERR_AGAIN) {
+        session_pay(ask->session, ask->number);
+    }
     if (opens && (ask->stamp == 0 || ask->held)) {
         /* All of a new file or none of it, whoever dies before it is closed. */
         const struct session *session = ask->session;
         if (session->owed_count + session->held_count < HELD_MAX) {
-            engine_hold(server->engine, op->inode, name, attr->inode);
+            engine_hold(server->engine, op->inode, attr->inode, ask->fresh != 0);
         }
         const struct fresh_file file = {.inode = attr->inode,
                                         .folder = op->inode,

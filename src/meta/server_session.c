@@ -368,6 +368,7 @@ void session_lapse(struct meta_server *server, struct session *session, int64_t 
     }
     session->fresh_count = 0;
     session->held_count = 0;
+    session_store(server, session); /* they are no longer its own */
 }
 
 void session_end(struct meta_server *server, struct session *session)

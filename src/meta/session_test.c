@@ -247,6 +247,33 @@ static void test_a_new_file_is_closed_after_later_changes_were_stored(void **sta
     }
 }
 
+/* All of it or none, whoever dies before it is closed, and however often. */
+static void test_a_new_file_that_is_made_again_and_never_closed_is_removed(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world world;
+        uint64_t size = 0;
+        world_begin(&world, 2, seed);
+        uint64_t inode = make_new(&world, 0, "a", true);
+        another_owner(&world);
+        assert_int_equal(look_at(&world, 0, inode), ERR_OK);
+        (void)make_new(&world, 1, "b", false);
+        sync_all(&world, 1);
+        if (seed % 2 == 0) {
+            another_owner(&world);
+            assert_int_equal(look_at(&world, 0, inode), ERR_OK);
+        }
+        world_leave(&world, 0, false);
+        another_owner(&world);
+        for (int i = 0; i < 400; i++) {
+            world_step(&world);
+        }
+        assert_int_equal(lookup(&world, 1, "a", &size), ERR_INVALID);
+        world_end(&world);
+    }
+}
+
 /* By another mount, and stored, before its maker has heard that the making was. */
 static void test_a_new_file_that_another_removed_stays_removed(void **state)
 {
@@ -668,6 +695,7 @@ int main(void)
         cmocka_unit_test(test_a_new_file_still_open_outlives_the_owner),
         cmocka_unit_test(test_a_new_file_that_was_closed_outlives_two_owners),
         cmocka_unit_test(test_a_new_file_is_closed_after_later_changes_were_stored),
+        cmocka_unit_test(test_a_new_file_that_is_made_again_and_never_closed_is_removed),
         cmocka_unit_test(test_a_new_file_that_another_removed_stays_removed),
         cmocka_unit_test(test_what_was_synced_needs_no_mount),
         cmocka_unit_test(test_data_that_is_not_stored_comes_with_the_answer),

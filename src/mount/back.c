@@ -148,7 +148,7 @@ enum err_code back_create(struct mount *mount, struct request *request,
     }
     enum err_code code = engine_make(mount->engine, &request->caller, make, out, posix, err);
     if (code == ERR_OK) {
-        engine_hold(mount->engine, make->folder, make->name, out->inode);
+        engine_hold(mount->engine, make->folder, out->inode, false);
     }
     return code;
 }

@@ -20,6 +20,7 @@ struct spot {
 struct spots {
     struct spot *table; /* by inode, each as near behind its place as there was room */
     size_t cap, count;
+    uint64_t moves; /* of all: a number that is new is one that the kernel has not */
 };
 
 struct spots *spots_create(void)
@@ -109,12 +110,14 @@ uint64_t spots_give(struct spots *spots, uint64_t inode, uint64_t folder, const 
             grow(spots);
             spot = find(spots, inode);
         }
-        *spot = (struct spot){.inode = inode, .folder = folder, .name = hash_of(name)};
+        *spot = (struct spot){
+            .inode = inode, .folder = folder, .name = hash_of(name), .moves = spots->moves};
         spots->count++;
     } else if (!is_dots(name) && (spot->folder != folder || spot->name != hash_of(name))) {
         spot->folder = folder;
         spot->name = hash_of(name);
-        spot->moves = spot->moves < MOVES_MAX ? spot->moves + 1 : 0;
+        spots->moves = spots->moves < MOVES_MAX ? spots->moves + 1 : 0;
+        spot->moves = spots->moves;
         spot->count = 0;
     }
     spot->count++;

@@ -8,8 +8,8 @@
  * itself that moved it: to the kernel it is another folder, and the old one will not be found
  * again.
  *
- * A number is the inode and, above it, how often that has happened. Only folders have spots; what
- * the kernel forgets is forgotten here. One thread owns it.
+ * A number is the inode and, above it, how often that has happened to any. Only folders have spots;
+ * what the kernel forgets is forgotten here. One thread owns it.
  */
 #ifndef MOUNT_SPOTS_H
 #define MOUNT_SPOTS_H

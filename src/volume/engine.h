@@ -277,9 +277,10 @@ size_t engine_pending(const struct engine *engine); /* how many keys; 0: a take 
 size_t engine_pending_bytes(const struct engine *engine); /* of keys and values changed since the
                                                            * last take, about */
 /* Only for a file just made: not yet in a commit, with one name and no content; else it does
- * nothing. A rename, another link or the removal of the name releases it. The live bytes of
- * containers and 'C' are committed without what held files add to them. */
-void engine_hold(struct engine *engine, uint64_t folder, const char *name, uint64_t inode);
+ * nothing (is_again: it was made under a number given before, so that alone does not tell). A
+ * rename, another link or the removal of the name releases it. The live bytes of containers and 'C'
+ * are committed without what held files add to them. */
+void engine_hold(struct engine *engine, uint64_t folder, uint64_t inode, bool is_again);
 bool engine_is_held(const struct engine *engine, uint64_t inode);
 void engine_release(struct engine *engine, uint64_t inode);
 /* Those whose name is in this folder (its fsync); 0: all. */

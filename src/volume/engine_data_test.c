@@ -296,7 +296,7 @@ static void test_a_new_owner_buries_what_only_held_files_kept_alive(void **state
     (void)state;
     struct bed bed;
     bed_init(&bed);
-    engine_hold(bed.engine, ENGINE_ROOT, "file", bed.file);
+    engine_hold(bed.engine, ENGINE_ROOT, bed.file, false);
     assert_int_equal(write_one(&bed, extent_at(0, 100, 1, 0), 100), 0);
     add_container(&bed, 1, 3);
     struct bed later = {.testmap = testmap_create(2, 0)};

@@ -83,14 +83,13 @@ void holds_release(struct holds *holds)
     *holds = (struct holds){0};
 }
 
-void engine_hold(struct engine *engine, uint64_t folder, const char *name, uint64_t inode)
+void engine_hold(struct engine *engine, uint64_t folder, uint64_t inode, bool is_again)
 {
     struct codec_key key;
     codec_key_inode(&key, 'I', inode);
     const struct pending_entry *entry = pending_find(&engine->pending, slice_of_key(&key));
     struct engine_node node;
-    (void)name; /* its entry says whose it is */
-    if (inode < engine->young_inode || entry == NULL || entry->value == NULL ||
+    if ((inode < engine->young_inode && !is_again) || entry == NULL || entry->value == NULL ||
         !codec_node_read((struct map_slice){entry->value, entry->value_size}, inode, &node) ||
         !S_ISREG(node.attr.mode) || node.attr.nlink != 1 || node.extents > 0) {
         return;

@@ -96,7 +96,7 @@ static void do_make(struct world *world)
         struct model_file *file = model_file(&world->model, world->model.next_inode - 1);
         world_compare_attr(&attr, file);
         if (world_below(world, 2) == 0) {
-            engine_hold(world->engine, make.folder, make.name, attr.inode);
+            engine_hold(world->engine, make.folder, attr.inode, false);
             file->is_held = S_ISREG(attr.mode);
         }
     }

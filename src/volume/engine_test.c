@@ -138,7 +138,7 @@ static uint64_t make_held(struct bed *bed, uint64_t folder, const char *name)
 {
     uint64_t inode = 0;
     assert_int_equal(make(bed, folder, name, S_IFREG | 0644, &inode), 0);
-    engine_hold(bed->engine, folder, name, inode);
+    engine_hold(bed->engine, folder, inode, false);
     return inode;
 }
 
@@ -229,9 +229,9 @@ static void test_only_a_new_empty_file_can_be_held(void **state)
     struct engine_attr attr;
     int posix = 0;
     assert_int_equal(engine_setattr(bed.engine, &caller, &set, &attr, &posix, NULL), ERR_OK);
-    engine_hold(bed.engine, ENGINE_ROOT, "old", old);
-    engine_hold(bed.engine, ENGINE_ROOT, "folder", folder);
-    engine_hold(bed.engine, ENGINE_ROOT, "none", 12345);
+    engine_hold(bed.engine, ENGINE_ROOT, old, false);
+    engine_hold(bed.engine, ENGINE_ROOT, folder, false);
+    engine_hold(bed.engine, ENGINE_ROOT, 12345, false);
     commit(&bed, &successor);
     assert_int_equal(engine_getattr(successor.engine, old, &attr, &posix, NULL), ERR_OK);
     assert_int_equal(attr.mode, S_IFREG | 0600);

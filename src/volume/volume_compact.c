@@ -336,5 +336,6 @@ void volume_compact_advance(struct volume *volume)
         }
         volume_compact_destroy(compact);
         volume->compact = NULL;
+        volume->progress++;
     }
 }

@@ -170,7 +170,7 @@ bool life_write(struct life *life)
         }
         inode = make.attr.inode;
         if (hold) {
-            engine_hold(volume_engine(life->volume), make.folder, make.name, inode);
+            engine_hold(volume_engine(life->volume), make.folder, inode, false);
         }
     }
     uint8_t *bytes = mem_alloc((size_t)2 * FILE_BYTES_MAX);

@@ -128,6 +128,7 @@ void volume_snapshot_let_go(struct volume_order *order)
 {
     if (order->step != SNAPSHOT_NEW) {
         order->volume->snapshotter.active = false;
+        order->volume->progress++; /* others may have waited for that */
     }
 }
 
