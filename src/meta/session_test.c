@@ -213,90 +213,104 @@ static void sync_all(struct world *world, size_t mount)
     assert_int_equal(world_do(world, mount, &sync, NULL, NULL), ERR_OK);
 }
 
+/* Whatever is lost on the way: what is said must hold in each of these. */
+static void in_worlds(size_t mounts, void (*body)(struct world *world, uint64_t seed))
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world world;
+        world_begin(&world, mounts, seed);
+        body(&world, seed);
+        world_end(&world);
+    }
+}
+
+static void a_new_file_that_was_closed_outlives_two_owners(struct world *world, uint64_t seed)
+{
+    (void)seed;
+    uint64_t inode = make_new(world, 0, "a", true);
+    close_new(world, 0, inode);
+    another_owner(world);
+    assert_int_equal(look_at(world, 0, inode), ERR_OK);
+    (void)make_new(world, 0, "b", false);
+    sync_all(world, 0);
+    another_owner(world);
+    assert_int_equal(look_at(world, 0, inode), ERR_OK);
+}
+
 static void test_a_new_file_that_was_closed_outlives_two_owners(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct world world;
-        world_begin(&world, 1, seed);
-        uint64_t inode = make_new(&world, 0, "a", true);
-        close_new(&world, 0, inode);
-        another_owner(&world);
-        assert_int_equal(look_at(&world, 0, inode), ERR_OK);
-        (void)make_new(&world, 0, "b", false);
-        sync_all(&world, 0);
-        another_owner(&world);
-        assert_int_equal(look_at(&world, 0, inode), ERR_OK);
-        world_end(&world);
-    }
+    in_worlds(1, a_new_file_that_was_closed_outlives_two_owners);
+}
+
+static void a_new_file_is_closed_after_later_changes_were_stored(struct world *world, uint64_t seed)
+{
+    (void)seed;
+    uint64_t inode = make_new(world, 0, "a", true);
+    (void)make_new(world, 0, "b", false);
+    sync_all(world, 0);
+    close_new(world, 0, inode);
+    another_owner(world);
+    assert_int_equal(look_at(world, 0, inode), ERR_OK);
 }
 
 static void test_a_new_file_is_closed_after_later_changes_were_stored(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct world world;
-        world_begin(&world, 1, seed);
-        uint64_t inode = make_new(&world, 0, "a", true);
-        (void)make_new(&world, 0, "b", false);
-        sync_all(&world, 0);
-        close_new(&world, 0, inode);
-        another_owner(&world);
-        assert_int_equal(look_at(&world, 0, inode), ERR_OK);
-        world_end(&world);
-    }
+    in_worlds(1, a_new_file_is_closed_after_later_changes_were_stored);
 }
 
 /* All of it or none, whoever dies before it is closed, and however often. */
+static void a_new_file_that_is_made_again_and_never_closed_is_removed(struct world *world,
+                                                                      uint64_t seed)
+{
+    uint64_t size = 0;
+    uint64_t inode = make_new(world, 0, "a", true);
+    another_owner(world);
+    assert_int_equal(look_at(world, 0, inode), ERR_OK);
+    (void)make_new(world, 1, "b", false);
+    sync_all(world, 1);
+    if (seed % 2 == 0) {
+        another_owner(world);
+        assert_int_equal(look_at(world, 0, inode), ERR_OK);
+    }
+    world_leave(world, 0, false);
+    another_owner(world);
+    for (int i = 0; i < 400; i++) {
+        world_step(world);
+    }
+    assert_int_equal(lookup(world, 1, "a", &size), ERR_INVALID);
+}
+
 static void test_a_new_file_that_is_made_again_and_never_closed_is_removed(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct world world;
-        uint64_t size = 0;
-        world_begin(&world, 2, seed);
-        uint64_t inode = make_new(&world, 0, "a", true);
-        another_owner(&world);
-        assert_int_equal(look_at(&world, 0, inode), ERR_OK);
-        (void)make_new(&world, 1, "b", false);
-        sync_all(&world, 1);
-        if (seed % 2 == 0) {
-            another_owner(&world);
-            assert_int_equal(look_at(&world, 0, inode), ERR_OK);
-        }
-        world_leave(&world, 0, false);
-        another_owner(&world);
-        for (int i = 0; i < 400; i++) {
-            world_step(&world);
-        }
-        assert_int_equal(lookup(&world, 1, "a", &size), ERR_INVALID);
-        world_end(&world);
-    }
+    in_worlds(2, a_new_file_that_is_made_again_and_never_closed_is_removed);
 }
 
 /* By another mount, and stored, before its maker has heard that the making was. */
+static void a_new_file_that_another_removed_stays_removed(struct world *world, uint64_t seed)
+{
+    uint64_t size = 0;
+    uint64_t inode = make_new(world, 0, "a", true);
+    if (seed % 2 == 0) {
+        close_new(world, 0, inode);
+    }
+    Drover__MetaOp remove = world_op(DROVER__META_VERB__META_VERB_REMOVE, ENGINE_ROOT, "a");
+    assert_int_equal(world_do(world, 1, &remove, NULL, NULL), ERR_OK);
+    sync_all(world, 1);
+    another_owner(world);
+    assert_int_equal(lookup(world, 1, "a", &size), ERR_INVALID);
+    for (int i = 0; i < 50; i++) {
+        world_step(world);
+    }
+    assert_int_equal(lookup(world, 1, "a", &size), ERR_INVALID);
+}
+
 static void test_a_new_file_that_another_removed_stays_removed(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct world world;
-        uint64_t size = 0;
-        world_begin(&world, 2, seed);
-        uint64_t inode = make_new(&world, 0, "a", true);
-        if (seed % 2 == 0) {
-            close_new(&world, 0, inode);
-        }
-        Drover__MetaOp remove = world_op(DROVER__META_VERB__META_VERB_REMOVE, ENGINE_ROOT, "a");
-        assert_int_equal(world_do(&world, 1, &remove, NULL, NULL), ERR_OK);
-        sync_all(&world, 1);
-        another_owner(&world);
-        assert_int_equal(lookup(&world, 1, "a", &size), ERR_INVALID);
-        for (int i = 0; i < 50; i++) {
-            world_step(&world);
-        }
-        assert_int_equal(lookup(&world, 1, "a", &size), ERR_INVALID);
-        world_end(&world);
-    }
+    in_worlds(2, a_new_file_that_another_removed_stays_removed);
 }
 
 static void test_what_was_synced_needs_no_mount(void **state)
@@ -307,8 +321,7 @@ static void test_what_was_synced_needs_no_mount(void **state)
     world_begin(&world, 2, 7);
     Drover__MetaOp make = make_op("a", false);
     assert_int_equal(world_do(&world, 0, &make, NULL, NULL), ERR_OK);
-    Drover__MetaOp sync = world_op(DROVER__META_VERB__META_VERB_SYNC, ENGINE_ROOT, NULL);
-    assert_int_equal(world_do(&world, 0, &sync, NULL, NULL), ERR_OK);
+    sync_all(&world, 0);
     world_kill(&world);
     world_leave(&world, 0, false);
     world_revive(&world);
