@@ -200,6 +200,11 @@ rm "$(find gap -path '*log*' -type f | sort | sed -n 4p)"
 check_exit 1 "a volume whose store has lost a commit is not opened as if it had ended there" mount_on gap
 check_output "and it is said which" 'log/.*: missing, though later commits are there' "$DROVER" data ls gap:/
 
+mount_on hard
+check_output "a gc by a mount is told in words" '^deleted [0-9]+ objects, ' "$DROVER" data gc hard
+check_output "or as JSON" '^\{"objects":[0-9]+,.*"dead_bytes_kept":[0-9]+\}$' "$DROVER" data gc hard --json
+mount_off
+
 # A process that waits for its own file system holds that open, so both stay for ever.
 "$DROVER" data snapshot hard early >/dev/null
 cat >early.py <<'PY'

@@ -37,6 +37,8 @@ check "another" "$DROVER" mount "@$STATE/volume.url" "$B"
 sed 's/secret=..../secret=0000/' "$STATE/volume.url" >wrong.url
 check_exit 1 "a wrong secret is refused" "$DROVER" mount @wrong.url "$M"
 check_output "and said so" 'secret' "$DROVER" mount @wrong.url "$M"
+echo junk >junk.url
+check_output "what is no address is named" 'junk.url: no address' "$DROVER" mount --foreground @junk.url "$M"
 check_output "who opens the volume beside it is told who has it" 'drover meta' "$DROVER" mount "$V" "$M"
 
 echo one >"$A/f"

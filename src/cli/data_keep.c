@@ -1,5 +1,6 @@
 /* drover data snapshot, gc and sync: what the owner of a volume does. A volume that is mounted here
  * is asked through its mount. */
+#include "base/jread.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/data_verbs.h"
@@ -127,6 +128,27 @@ static void print_gc(const struct volume_gc_report *report, bool dry_run, bool a
     cli_write(&out);
 }
 
+/* What a mount says that it has done, in the same words as if we had. */
+static int print_said(const struct data_arguments *arguments, const struct str *said)
+{
+    struct jread doc = {0};
+    if (jread_parse(&doc, str_text(said), said->size, NULL) != ERR_OK) {
+        jread_release(&doc);
+        return cli_error(EXIT_WORK_FAILED, "the mount's answer makes no sense: is it another "
+                                           "version of drover?");
+    }
+    const struct volume_gc_report report = {
+        .objects = jread_u64(doc.root, "objects", 0),
+        .bytes = jread_u64(doc.root, "bytes", 0),
+        .packs_kept = jread_u64(doc.root, "packs_kept", 0),
+        .bytes_kept = jread_u64(doc.root, "bytes_kept", 0),
+        .dead_bytes_kept = jread_u64(doc.root, "dead_bytes_kept", 0),
+    };
+    jread_release(&doc);
+    print_gc(&report, arguments->dry_run, arguments->as_json);
+    return EXIT_DONE;
+}
+
 int data_verb_gc(struct data_arguments *arguments, int count, char **words)
 {
     struct data_open open;
@@ -138,9 +160,7 @@ int data_verb_gc(struct data_arguments *arguments, int count, char **words)
     }
     int exit_code = by_mount(arguments, words[0], arguments->dry_run ? "gc-dry-run" : "gc", &said);
     if (exit_code >= 0) {
-        str_add(&said, exit_code == EXIT_DONE ? "\n" : "");
-        cli_write(&said);
-        return exit_code;
+        return exit_code == EXIT_DONE ? print_said(arguments, &said) : exit_code;
     }
     exit_code = data_open(words[0], &arguments->over, true, &open);
     if (exit_code != EXIT_DONE) {

@@ -38,7 +38,12 @@ enum err_code meta_url_read(const char *text, struct door_url *out, struct err *
         url.text[strcspn(url.text, "\r\n")] = '\0';
     }
     if (code == ERR_OK) {
-        code = door_url_parse(str_text(&url), out, err);
+        struct err why = {0};
+        code = door_url_parse(str_text(&url), out, &why);
+        if (code != ERR_OK) {
+            (void)err_set(err, code, "%s: no address that drover meta has written (%s)",
+                          text[0] == '@' ? text + 1 : "the address", why.text);
+        }
     }
     if (url.text) {
         explicit_bzero(url.text, url.cap);
