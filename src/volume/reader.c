@@ -77,49 +77,68 @@ static bool same_place(const struct place *a, const struct place *b)
            container_equal(&a->container, &b->container);
 }
 
-static struct place *find_waiting(struct reader *reader, const struct place *place)
+static struct waiting *find_waiting(struct reader *reader, const struct place *place)
 {
     for (size_t i = 0; reader->waiting_count > 0 && i < READER_WAITING_MAX; i++) {
-        if (same_place(&reader->waiting[i], place)) {
+        if (same_place(&reader->waiting[i].place, place)) {
             return &reader->waiting[i];
         }
     }
     return NULL;
 }
 
-static void count_missed(struct reader *reader, const struct place *place)
+/* The failure that an ask has waited for; NULL: none. When more wait than can be remembered, it is
+ * any since the oldest of them came: a store that fails is told of, however many there are. */
+static const struct err *failure_of(struct reader *reader, const struct place *place)
 {
-    if (!find_waiting(reader, place)) {
-        reader->stats.misses++;
-        struct place *slot = &reader->waiting[reader->waiting_next++ % READER_WAITING_MAX];
-        reader->waiting_count += slot->container.kind == 0;
-        *slot = *place;
+    const struct waiting *waiting = find_waiting(reader, place);
+    if (!waiting && reader->waiting_count == READER_WAITING_MAX) {
+        waiting = &reader->waiting[reader->waiting_next % READER_WAITING_MAX];
     }
+    return waiting ? reader_failure(reader, place, waiting->since) : NULL;
+}
+
+/* False: it is waited for already. */
+static bool begin_wait(struct reader *reader, const struct place *place)
+{
+    if (find_waiting(reader, place)) {
+        return false;
+    }
+    struct waiting *slot = &reader->waiting[reader->waiting_next++ % READER_WAITING_MAX];
+    reader->waiting_count += slot->place.container.kind == 0;
+    *slot = (struct waiting){*place, reader->progress};
+    return true;
+}
+
+/* False: it was not waited for. */
+static bool end_wait(struct reader *reader, const struct place *place)
+{
+    struct waiting *slot = find_waiting(reader, place);
+    if (slot) {
+        slot->place.container.kind = 0;
+        reader->waiting_count--;
+    }
+    return slot;
 }
 
 /* Counts an extent that is given out; one that was waited for is not a hit. */
 static void count_given(struct reader *reader, const struct place *place, uint64_t *hits,
                         uint64_t size)
 {
-    struct place *slot = find_waiting(reader, place);
-    if (slot) {
-        slot->container.kind = 0;
-        reader->waiting_count--;
-    } else {
-        (*hits)++;
-    }
+    *hits += !end_wait(reader, place);
     reader->stats.bytes_read += size;
 }
 
-static bool take_suspect(struct reader *reader, const struct place *place)
+/* How often it was damaged so far; it is a suspect no longer. */
+static unsigned take_suspect(struct reader *reader, const struct place *place)
 {
     for (size_t i = 0; i < READER_SUSPECTS_MAX; i++) {
-        if (same_place(&reader->suspects[i], place)) {
-            reader->suspects[i].container.kind = 0;
-            return true;
+        if (same_place(&reader->suspects[i].place, place)) {
+            reader->suspects[i].place.container.kind = 0;
+            return reader->suspects[i].times;
         }
     }
-    return false;
+    return 0;
 }
 
 static void drop_place(struct reader *reader, const struct place *place)
@@ -131,17 +150,19 @@ static void drop_place(struct reader *reader, const struct place *place)
     }
 }
 
-/* The bytes of an extent do not have its checksum. If they have been fetched for the second time,
- * it is the store's damage. */
+/* The bytes of an extent do not have its checksum. If that is so however often they are fetched, it
+ * is the store's damage. */
 static enum err_code handle_damage(struct reader *reader, const struct place *place,
                                    const struct err *why, struct err *err)
 {
     reader->stats.damaged++;
     drop_place(reader, place);
-    if (take_suspect(reader, place)) {
+    unsigned times = 1 + take_suspect(reader, place);
+    if (times == READER_DAMAGED_MAX) {
         return err_set(err, ERR_CORRUPT, "%s", why->text);
     }
-    reader->suspects[reader->suspect_next++ % READER_SUSPECTS_MAX] = *place;
+    reader->suspects[reader->suspect_next++ % READER_SUSPECTS_MAX] =
+        (struct suspect){*place, times};
     struct ahead_want want = {place->container, {place->begin, place->end}, false};
     reader_fetch_needed(reader, place, &want);
     return ERR_AGAIN;
@@ -181,9 +202,9 @@ static bool gather(struct reader *reader, const struct place *place, uint8_t *ou
 static enum err_code miss(struct reader *reader, const struct ahead_access *access, struct err *err)
 {
     struct place place = {access->container, access->begin, access->end};
-    struct err failure = {0};
-    if (reader_take_failure(reader, &place, &failure)) {
-        return err_set(err, failure.code, "%s", failure.text);
+    const struct err *failure = failure_of(reader, &place);
+    if (failure) {
+        return err_set(err, failure->code, "%s", failure->text);
     }
     bool on_way = reader_there_to(reader, &place.container, place.begin, true) >= place.end;
     bool busy = reader->fetching_bytes >= reader->fetching_max;
@@ -309,8 +330,11 @@ enum err_code reader_get(struct reader *reader, const struct reader_ask *ask, co
     }
     ahead_note(reader->ahead, &access);
     code = get_extent(reader, &access, extent, bytes, err);
+    struct place place = {access.container, access.begin, access.end};
     if (code == ERR_AGAIN) {
-        count_missed(reader, &(struct place){access.container, access.begin, access.end});
+        reader->stats.misses += begin_wait(reader, &place);
+    } else if (code != ERR_OK) {
+        end_wait(reader, &place);
     }
     reader_fetch_ahead(reader);
     return code;
@@ -354,6 +378,11 @@ enum err_code reader_get_raw(struct reader *reader, const struct container *cont
     ahead_note(reader->ahead, &access);
     *bytes = get_raw(reader, &place);
     enum err_code code = *bytes ? ERR_OK : miss(reader, &access, err);
+    if (code == ERR_AGAIN) {
+        begin_wait(reader, &place);
+    } else {
+        end_wait(reader, &place);
+    }
     reader_fetch_ahead(reader);
     return code;
 }

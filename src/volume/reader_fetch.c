@@ -1,5 +1,4 @@
 /* Fetches: what is missing is asked of the store, and what comes goes to the caches. */
-#include "base/clock.h"
 #include "base/mem.h"
 #include "volume/reader_internal.h"
 
@@ -7,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FAILURE_MS = 5000 }; /* a failure that nobody has asked about for so long is stale */
 
 /* -- what is there ---------------------------------------------------------------------------- */
 
@@ -83,25 +80,23 @@ static void note_failure(struct reader *reader, const struct fetch *fetch, uint6
     }
     struct failure *failure = &reader->failures[reader->failure_next++ % READER_FAILURES_MAX];
     failure->place = (struct place){fetch->container, begin, fetch->end};
-    failure->when_ms = clock_mono_ms();
+    failure->when = reader->progress;
     err_set(&failure->err, code, "%s", text);
 }
 
-bool reader_take_failure(struct reader *reader, const struct place *place, struct err *err)
+const struct err *reader_failure(const struct reader *reader, const struct place *place,
+                                 uint64_t since)
 {
-    int64_t now_ms = clock_mono_ms();
+    const struct failure *last = NULL;
     for (size_t i = 0; i < READER_FAILURES_MAX; i++) {
-        struct failure *failure = &reader->failures[i];
-        if (failure->place.begin < place->end && place->begin < failure->place.end &&
+        const struct failure *failure = &reader->failures[i];
+        if (failure->when > (last ? last->when : since) && failure->place.begin < place->end &&
+            place->begin < failure->place.end &&
             container_equal(&failure->place.container, &place->container)) {
-            failure->place.container.kind = 0;
-            if (now_ms - failure->when_ms < FAILURE_MS) {
-                *err = failure->err;
-                return true;
-            }
+            last = failure;
         }
     }
-    return false;
+    return last ? &last->err : NULL;
 }
 
 static void fail_fetch(struct reader *reader, const struct fetch *fetch)

@@ -11,6 +11,7 @@ enum {
     READER_WAITING_MAX = 256,
     READER_FAILURES_MAX = 16,
     READER_SUSPECTS_MAX = 64,
+    READER_DAMAGED_MAX = 3, /* once in the cache, once on the way; then it is the store's */
 };
 
 struct fetch {
@@ -29,9 +30,19 @@ struct place {
     uint64_t begin, end;
 };
 
-struct failure {
+struct waiting { /* an ask that was answered "again" */
     struct place place;
-    int64_t when_ms;
+    uint64_t since; /* progress */
+};
+
+struct suspect { /* was damaged and is fetched once more */
+    struct place place;
+    unsigned times;
+};
+
+struct failure { /* of a fetch that was needed */
+    struct place place;
+    uint64_t when; /* progress */
     struct err err;
 };
 
@@ -44,12 +55,12 @@ struct reader {
     struct fetch *fetches; /* in flight */
     uint64_t fetching_bytes;
     uint64_t fetching_max; /* of reading ahead */
-    uint64_t progress;
-    struct place waiting[READER_WAITING_MAX]; /* asked for and answered "again" */
+    uint64_t progress;     /* fetches that have ended */
+    struct waiting waiting[READER_WAITING_MAX];
     size_t waiting_next, waiting_count;
     struct failure failures[READER_FAILURES_MAX];
     size_t failure_next;
-    struct place suspects[READER_SUSPECTS_MAX]; /* were damaged and are fetched once more */
+    struct suspect suspects[READER_SUSPECTS_MAX];
     size_t suspect_next;
     struct str scratch;
     struct reader_stats stats;
@@ -64,7 +75,8 @@ void reader_fetch_needed(struct reader *reader, const struct place *place,
                          const struct ahead_want *want);
 /* Reads ahead as far as the bounds allow. */
 void reader_fetch_ahead(struct reader *reader);
-/* The failure of a fetch that the place needed, once; false: there is none. */
-bool reader_take_failure(struct reader *reader, const struct place *place, struct err *err);
+/* The last failure of a fetch that the place needed and that ended after `since`; NULL: none. */
+const struct err *reader_failure(const struct reader *reader, const struct place *place,
+                                 uint64_t since);
 
 #endif

@@ -190,6 +190,18 @@ static void test_damage_on_the_way_is_fetched_again(void **state)
     assert_int_equal(test->fake.damaged_times, 0);
 }
 
+static void test_damage_in_the_cache_and_on_the_way_is_fetched_again(void **state)
+{
+    struct test *test = *state;
+    expect_pack(test, 0);
+    reopen(test);
+    damage_files(test, PACK_BYTES);
+    test->fake.damaged_at = 20;
+    test->fake.damaged_times = 1;
+    expect(test, 0, 0, 1000);
+    assert_int_equal(stats_of(test).damaged, 2);
+}
+
 static void test_damage_in_the_store_is_said_and_never_given_out(void **state)
 {
     struct test *test = *state;
@@ -226,6 +238,61 @@ static void test_what_the_store_says_is_passed_on_once(void **state)
     struct extent missing = fake_extent(&test->fake, 0, 50, 1000);
     missing.container.number = 99;
     assert_int_equal(get(test, &missing, &bytes, NULL), ERR_NOT_FOUND);
+}
+
+static enum err_code ask_once(struct test *test, uint64_t pack, uint64_t offset)
+{
+    struct extent extent = fake_extent(&test->fake, pack, offset, 1000);
+    struct reader_ask ask = {&extent, 0, 1};
+    const void *bytes = NULL;
+    return reader_get(test->reader, &ask, &bytes, NULL);
+}
+
+static void test_a_failure_is_told_to_those_who_waited_and_to_nobody_else(void **state)
+{
+    struct test *test = *state;
+    const uint64_t mib = 1 << 20;
+    assert_int_equal(ask_once(test, 0, 5000), ERR_AGAIN);
+    assert_int_equal(ask_once(test, 0, 2 * mib), ERR_AGAIN);
+    assert_int_equal(ask_once(test, 0, 2 * mib + 5000), ERR_AGAIN);
+    test->fake.fail = ERR_IO;
+    while (test->fake.first) {
+        object_run(&test->fake.store, 0);
+    }
+    test->fake.fail = ERR_OK;
+    expect(test, 0, 2 * mib + 20000, 1000);
+    expect(test, 0, 20000, 1000);
+    test->fake.fail = ERR_IO;
+    assert_int_equal(ask_once(test, 1, mib + 5000), ERR_AGAIN);
+    assert_int_equal(ask_once(test, 1, mib + 9000), ERR_AGAIN);
+    while (test->fake.first) {
+        object_run(&test->fake.store, 0);
+    }
+    uint64_t gets = test->fake.gets;
+    assert_int_equal(ask_once(test, 1, mib + 5000), ERR_IO);
+    assert_int_equal(ask_once(test, 1, mib + 9000), ERR_IO);
+    assert_int_equal(test->fake.gets, gets); /* one fetch was enough to tell both */
+    test->fake.fail = ERR_OK;
+    expect(test, 1, mib + 5000, 1000);
+}
+
+static void test_however_many_wait_a_failure_is_told(void **state)
+{
+    struct test *test = *state;
+    enum { ASKS = 1000 };
+    test->fake.fail = ERR_IO;
+    bool told[ASKS] = {false};
+    size_t untold = ASKS;
+    for (int round = 0; untold > 0; round++) {
+        assert_true(round < 2 * ASKS);
+        for (size_t i = 0; i < ASKS; i++) {
+            if (!told[i]) {
+                told[i] = ask_once(test, i % 4, (uint64_t)i * 2000) == ERR_IO;
+                untold -= told[i];
+            }
+        }
+        object_run(&test->fake.store, 0);
+    }
 }
 
 static void test_extents_behind_the_end_or_impossible_are_corrupt(void **state)
@@ -386,7 +453,8 @@ static void test_compressed_extents_of_a_real_pack_are_read(void **state)
 static void test_whatever_happens_the_bytes_are_right(void **state)
 {
     struct test *test = *state;
-    uint64_t seed = rng_seed_from_system();
+    const char *given = getenv("SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : rng_seed_from_system();
     printf("seed %llu\n", (unsigned long long)seed);
     struct rng rng = {seed};
     uint64_t at = 0;
@@ -437,8 +505,11 @@ int main(void)
         TEST(test_damaged_cache_files_are_fetched_again),
         TEST(test_a_damaged_index_costs_only_fetches),
         TEST(test_damage_on_the_way_is_fetched_again),
+        TEST(test_damage_in_the_cache_and_on_the_way_is_fetched_again),
         TEST(test_damage_in_the_store_is_said_and_never_given_out),
         TEST(test_what_the_store_says_is_passed_on_once),
+        TEST(test_a_failure_is_told_to_those_who_waited_and_to_nobody_else),
+        TEST(test_however_many_wait_a_failure_is_told),
         TEST(test_extents_behind_the_end_or_impossible_are_corrupt),
         TEST(test_a_vanished_folder_costs_only_fetches),
         TEST(test_a_second_reader_of_a_folder_uses_memory_alone),
