@@ -23,7 +23,8 @@ struct segment {
     uint64_t offset;
     struct cache_body *body;
     bool awaited;
-    uint64_t number;          /* as which it came */
+    bool passed;     /* its last byte was what was used last: most likely reading goes on */
+    uint64_t number; /* as which it came */
     struct mark marks[MARKS]; /* plain extents within it that have been checked */
     unsigned next_mark;
     struct segment *newer, *older;
@@ -160,9 +161,11 @@ void cache_memory_add(struct cache_memory *memory, const struct container *conta
     memory->segment_bytes += body->bytes.size;
 }
 
-static void use_segment(struct cache_memory *memory, struct segment *segment)
+/* Its bytes are used up to `end`. */
+static void use_segment(struct cache_memory *memory, struct segment *segment, uint64_t end)
 {
     segment->awaited = false;
+    segment->passed = end >= end_of(segment);
     if (memory->segment_newest != segment) {
         LIST_REMOVE(memory->segment_newest, memory->segment_oldest, segment);
         LIST_ADD(memory->segment_newest, memory->segment_oldest, segment);
@@ -176,7 +179,7 @@ const uint8_t *cache_memory_at(struct cache_memory *memory, const struct contain
     if (!segment) {
         return NULL;
     }
-    use_segment(memory, segment);
+    use_segment(memory, segment, at + *size);
     *size = (size_t)(end_of(segment) - at);
     return (const uint8_t *)segment->body->bytes.text + (at - segment->offset);
 }
@@ -263,7 +266,7 @@ static const void *find_marked(struct cache_memory *memory, const struct extent 
         const struct mark *mark = &segment->marks[i];
         if (mark->size == extent->stored_size && mark->offset == extent->offset &&
             mark->checksum == extent->checksum) {
-            use_segment(memory, segment);
+            use_segment(memory, segment, extent->offset + extent->stored_size);
             return segment->body->bytes.text + (extent->offset - segment->offset);
         }
     }
@@ -316,6 +319,21 @@ static bool is_needed(const struct cache_memory *memory, const struct segment *s
     return awaited || segment->body->holders > 1;
 }
 
+/* Drops segments, the least lately used first, until all fits; passed: only such. */
+static void trim_segments(struct cache_memory *memory, size_t fixed, bool passed)
+{
+    struct segment *segment = memory->segment_oldest;
+    while (segment && segment != memory->segment_newest &&
+           memory->segment_bytes + fixed > memory->limit) {
+        struct segment *newer = segment->newer;
+        if ((segment->passed || !passed) &&
+            (!is_needed(memory, segment) || memory->segment_bytes + fixed > 2 * memory->limit)) {
+            drop_segment(memory, segment);
+        }
+        segment = newer;
+    }
+}
+
 void cache_memory_trim(struct cache_memory *memory, size_t other_bytes)
 {
     while (memory->decoded_bytes > memory->limit / 4 &&
@@ -323,15 +341,8 @@ void cache_memory_trim(struct cache_memory *memory, size_t other_bytes)
         drop_decoded(memory, memory->decoded_oldest);
     }
     size_t fixed = memory->decoded_bytes + other_bytes;
-    struct segment *segment = memory->segment_oldest;
-    while (segment && segment != memory->segment_newest &&
-           memory->segment_bytes + fixed > memory->limit) {
-        struct segment *newer = segment->newer;
-        if (!is_needed(memory, segment) || memory->segment_bytes + fixed > 2 * memory->limit) {
-            drop_segment(memory, segment);
-        }
-        segment = newer;
-    }
+    trim_segments(memory, fixed, true);
+    trim_segments(memory, fixed, false);
 }
 
 size_t cache_memory_bytes(const struct cache_memory *memory)

@@ -2,10 +2,11 @@
  *
  * Two kinds of things: segments, the bytes of a container as they were fetched (those of one
  * container never overlap), and decoded extents that have been checked. The least lately used go
- * first; a segment that somebody waits for stays until it has been looked at, and one that somebody
- * else holds too until that has ended, or twice the limit is reached. Pointers given out are valid
- * until the next call that changes the cache. It owns all of it. Pure code; one thread owns a
- * cache.
+ * first, but before them segments that were read to their end, which in a stream are older than
+ * what lies ahead; a segment that somebody waits for stays until it has been looked at, and one
+ * that somebody else holds too until that has ended, or twice the limit is reached. Pointers given
+ * out are valid until the next call that changes the cache. It owns all of it. Pure code; one
+ * thread owns a cache.
  */
 #ifndef VOLUME_CACHE_MEMORY_H
 #define VOLUME_CACHE_MEMORY_H
@@ -25,7 +26,8 @@ void cache_memory_destroy(struct cache_memory *memory);
 /* Holds the body, as the bytes from offset on. What was there of these bytes is replaced. */
 void cache_memory_add(struct cache_memory *memory, const struct container *container,
                       uint64_t offset, struct cache_body *body, bool awaited);
-/* The bytes from `at` on, *size of them in one piece; NULL: that one is not here. Counts as use. */
+/* The bytes from `at` on, of which *size are wanted; *size becomes how many lie in one piece, which
+ * may be less or more. NULL: that one is not here. Counts as use. */
 const uint8_t *cache_memory_at(struct cache_memory *memory, const struct container *container,
                                uint64_t at, size_t *size);
 /* As cache_disk_covered_to and cache_disk_next: for finding holes; no use. */

@@ -489,6 +489,34 @@ static void test_the_memory_cache_keeps_to_its_limit_and_what_is_awaited(void **
     cache_memory_destroy(memory);
 }
 
+/* A stream: what lies ahead came before the last use of what lies behind. */
+static void test_what_was_read_to_its_end_goes_before_what_was_not_read(void **state)
+{
+    (void)state;
+    struct cache_memory *memory = cache_memory_create(100000);
+    struct container container = nth(0);
+    for (uint64_t i = 0; i < 9; i++) {
+        struct str body = {0};
+        str_add_repeat(&body, "x", 10000);
+        remember(memory, &container, i * 10000, &body);
+    }
+    for (uint64_t i = 0; i < 9; i += 4) { /* 0 and 8 to their ends, 4 not */
+        size_t size = 5000;
+        assert_non_null(
+            cache_memory_at(memory, &container, i * 10000 + (i == 4 ? 0 : 5000), &size));
+        assert_int_equal(size, i == 4 ? 10000 : 5000);
+    }
+    struct str body = {0};
+    str_add_repeat(&body, "x", 10000);
+    remember(memory, &container, 90000, &body);
+    cache_memory_trim(memory, 20000);
+    assert_int_equal(cache_memory_next(memory, &container, 0), 10000);
+    assert_int_equal(cache_memory_covered_to(memory, &container, 40000), 50000);
+    assert_int_equal(cache_memory_covered_to(memory, &container, 70000), 80000);
+    assert_int_equal(cache_memory_covered_to(memory, &container, 80000), 80000);
+    cache_memory_destroy(memory);
+}
+
 static void test_checked_extents_are_known_until_they_are_dropped(void **state)
 {
     (void)state;
@@ -546,6 +574,8 @@ int main(void)
                                         make_home, leave_home),
         cmocka_unit_test_setup_teardown(
             test_the_memory_cache_keeps_to_its_limit_and_what_is_awaited, make_home, leave_home),
+        cmocka_unit_test_setup_teardown(test_what_was_read_to_its_end_goes_before_what_was_not_read,
+                                        make_home, leave_home),
         cmocka_unit_test_setup_teardown(test_checked_extents_are_known_until_they_are_dropped,
                                         make_home, leave_home),
     };

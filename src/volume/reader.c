@@ -180,8 +180,11 @@ static bool gather(struct reader *reader, const struct place *place, uint8_t *ou
 {
     uint64_t at = place->begin;
     while (at < place->end) {
-        size_t size = 0;
+        size_t size = (size_t)(place->end - at);
         const uint8_t *bytes = cache_memory_at(reader->memory, &place->container, at, &size);
+        if (!bytes) {
+            size = 0;
+        }
         if (!bytes && reader->disk) {
             size = (size_t)(cache_disk_covered_to(reader->disk, &place->container, at) - at);
         }
@@ -280,7 +283,7 @@ static enum err_code get_extent(struct reader *reader, const struct ahead_access
         count_given(reader, &place, &reader->stats.hits_memory, extent->size);
         return ERR_OK;
     }
-    size_t size = 0;
+    size_t size = extent->stored_size;
     const uint8_t *stored =
         cache_memory_at(reader->memory, &extent->container, extent->offset, &size);
     if (stored && size >= extent->stored_size && extent->codec == EXTENT_PLAIN) {
@@ -345,7 +348,7 @@ enum err_code reader_get(struct reader *reader, const struct reader_ask *ask, co
 static const void *get_raw(struct reader *reader, const struct place *place)
 {
     size_t wanted = (size_t)(place->end - place->begin);
-    size_t size = 0;
+    size_t size = wanted;
     const uint8_t *bytes = cache_memory_at(reader->memory, &place->container, place->begin, &size);
     if (bytes && size >= wanted) {
         return bytes;

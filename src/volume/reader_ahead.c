@@ -328,13 +328,15 @@ void ahead_note(struct ahead *ahead, const struct ahead_access *access)
 }
 
 /* How far ahead a stream reads now: a share of the memory, and no more than four times what it
- * has read. */
+ * has read. Metadata is so little beside the data that its streams do not make the shares smaller.
+ */
 static uint64_t length_of(const struct ahead *ahead, const struct stream *stream)
 {
     uint64_t active = 0;
     for (size_t i = 0; i < ahead->stream_count; i++) {
         const struct stream *other = &ahead->streams[i];
-        active += is_sequential(other) && ahead->asks - other->last_ask < ACTIVE_ASKS;
+        active += is_sequential(other) && ahead->asks - other->last_ask < ACTIVE_ASKS &&
+                  other->container.kind != CONTAINER_RUN;
     }
     uint64_t share = ahead->memory_bytes / max_u64(active, 1);
     uint64_t most = min_u64(max_u64(share, MIB), AHEAD_MAX);

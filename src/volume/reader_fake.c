@@ -54,7 +54,7 @@ static void fake_start(struct object_store *store, struct object_call *call)
 static void answer(struct fake *fake, struct object_call *call)
 {
     struct container container = {0};
-    bool known = container_parse(call->key, &container) && container.kind == CONTAINER_PACK &&
+    bool known = container_parse(call->key, &container) && container.kind != CONTAINER_LOG &&
                  container.number < fake->pack_count;
     fake->gets++;
     if (fake->fail != ERR_OK || !known) {

@@ -1,8 +1,8 @@
 /* reader_fake.h - for tests: a store whose packs are made up when they are read.
  *
- * Pack n (from 0 to pack_count - 1) has pack_bytes bytes; byte i of it depends on n and i alone. So
- * a test can read gigabytes that nobody holds. Calls end in the order of their start, one at each
- * run, unless told otherwise.
+ * Pack n (from 0 to pack_count - 1) has pack_bytes bytes; byte i of it depends on n and i alone,
+ * and run n is the same. So a test can read gigabytes that nobody holds. Calls end in the order of
+ * their start, one at each run, unless told otherwise.
  */
 #ifndef VOLUME_READER_FAKE_H
 #define VOLUME_READER_FAKE_H
