@@ -171,6 +171,19 @@ check_exit 1 "and says so when it is unmounted" mount_off
 check "the second goes on" sh -c 'echo on >second/on && sync second/on'
 check "to its end" "$DROVER" unmount second
 
+# In a container or before a reboot processes had other numbers: nobody can ask for them, but they held a lock.
+if unshare --pid --fork true 2>/dev/null; then
+    background unshare --pid --fork --kill-child "$DROVER" meta hard --state "$T/meta" --quiet
+    elsewhere=$!
+    wait_until 10 test -s "$T/meta/volume.url"
+    check_exit 1 "an owner in a container is not taken for gone while it lives" "$DROVER" mount hard second
+    kill -KILL "$elsewhere" && wait_for "$elsewhere"
+    check "once it was killed the volume is had without being asked for" "$DROVER" mount hard second
+    check "and given back" "$DROVER" unmount second
+else
+    skip "no pid namespaces here"
+fi
+
 mount_on hard
 echo seen >"$M/seen" && sync "$M/seen"
 first=$(mount_pid)

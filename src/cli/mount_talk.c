@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/volume_ref.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,13 +25,7 @@ enum { STATS_MAX = 16 << 10, SAID_MAX = 64 << 10 };
 
 enum err_code mount_talk_log_path(struct str *out, struct err *err)
 {
-    const char *base = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    if (base && base[0] == '/') {
-        str_addf(out, "%s/drover", base);
-    } else if (home && home[0] == '/') {
-        str_addf(out, "%s/.local/state/drover", home);
-    } else {
+    if (!volume_state_path(out)) {
         return err_set(err, ERR_NOT_FOUND, "HOME is not set: no place for the mount's log");
     }
     enum err_code code = io_make_dirs(str_text(out), err);

@@ -350,6 +350,21 @@ enum err_code volume_use_advise(const struct volume_ref *ref, enum err_code code
     return code;
 }
 
+bool volume_state_path(struct str *out)
+{
+    const char *base = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    if (base && base[0] == '/') {
+        str_addf(out, "%s/drover", base);
+        return true;
+    }
+    if (home && home[0] == '/') {
+        str_addf(out, "%s/.local/state/drover", home);
+        return true;
+    }
+    return false;
+}
+
 enum err_code volume_use_open(const struct volume_ref *ref,
                               const struct volume_use_options *options, struct volume_use *out,
                               struct err *err)
@@ -366,9 +381,13 @@ enum err_code volume_use_open(const struct volume_ref *ref,
     if (code != ERR_OK) {
         return code;
     }
+    AUTO_STR struct str locks = {0};
+    bool has_place = volume_state_path(&locks);
+    str_add(&locks, "/owners");
     struct volume_options how = {.role = options->writes ? VOLUME_OWNER : VOLUME_READER,
                                  .snapshot = ref->snapshot,
                                  .owner = options->owner,
+                                 .locks = has_place ? str_text(&locks) : NULL,
                                  .take_over = options->take_over};
     code = volume_open(store, &how, &use.volume, err);
     for (int tries = 0; code == ERR_DENIED && tries < OWNER_TRIES; tries++) {

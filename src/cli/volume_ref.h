@@ -52,6 +52,9 @@ struct volume_use { /* an open volume and what reads its data */
     struct volume *volume;
     struct reader *reader;
 };
+/* Where this user's volumes keep what only this machine needs; false: HOME is not set. */
+bool volume_state_path(struct str *out);
+
 struct volume_use_options {
     bool writes;
     bool take_over;

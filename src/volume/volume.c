@@ -264,6 +264,7 @@ void volume_destroy(struct volume *volume)
     str_release(&volume->checkpoint.object);
     str_release(&volume->commit.inline_data);
     str_release(&volume->commit.object);
+    volume_lock_release(&volume->lock, false);
     free(volume->writers);
     free(volume->placed.items);
     engine_destroy(volume->engine);
@@ -307,6 +308,7 @@ enum err_code volume_close(struct volume *volume, struct err *err)
     enum err_code code = ERR_OK;
     if (volume->role == VOLUME_OWNER) {
         code = leave(volume, err);
+        volume_lock_release(&volume->lock, code == ERR_OK);
     } else {
         volume_pin_remove(volume);
     }

@@ -72,6 +72,9 @@ struct volume_options {
     const char *snapshot;     /* READER: its name; NULL: the present */
     const char *owner;        /* OWNER: who, for people: "host:pid, mounted at /mnt" */
     bool take_over;           /* OWNER: even if head names an owner that has not left */
+    const char *locks;        /* OWNER: a folder of this machine where owners hold a lock while they
+                               * live, so that one that a reboot ended is known to be gone; made if
+                               * missing; NULL: none */
     size_t table_bytes;       /* a checkpoint is due at this size; 0: 32 MiB */
     size_t block_cache_bytes; /* 0: 64 MiB */
     size_t in_flight_bytes;   /* packs not yet stored, at most, about; 0: 192 MiB */

@@ -184,6 +184,11 @@ struct volume_snapshotter {
 struct volume_gc;
 struct volume_compact;
 
+struct volume_lock { /* of an owner; empty: it has none */
+    int fd;
+    char *path;
+};
+
 struct volume {
     struct object_store *store;
     enum volume_role role;
@@ -195,6 +200,7 @@ struct volume {
     void *now_context;
     struct rng rng; /* of the back-off */
     bool gone;      /* being destroyed: calls that end are only freed */
+    struct volume_lock lock;
 
     struct err failed;  /* for good */
     struct err damaged; /* a block that the latest volume_want asked for cannot be had */
@@ -283,7 +289,13 @@ void volume_fence_key(uint64_t seq, uint8_t out[VOLUME_FENCE_KEY_BYTES]);
 
 /* volume_owner.c */
 void volume_owner_self(struct volume_owner *out, const char *who, int64_t now_unix_ms);
-bool volume_owner_is_gone(const struct volume_owner *owner); /* surely: it was a process here */
+/* Surely: it was a process here, or held a lock in `locks` (NULL: none) that nobody holds. */
+bool volume_owner_is_gone(const struct volume_owner *owner, const char *locks);
+/* Holds a lock in its name; without one it is only less sure later that it is gone. */
+void volume_lock_take(struct volume_lock *lock, const char *locks,
+                      const struct volume_owner *owner);
+void volume_lock_release(struct volume_lock *lock, bool has_left);
+void volume_lock_remove(const char *locks, const struct volume_owner *owner); /* one succeeded */
 
 /* volume_packs.c */
 void volume_packs_init(struct volume_packs *packs);

@@ -22,9 +22,10 @@ static enum err_code read_head(struct volume *volume, struct volume_head *out, c
     return code != ERR_OK ? code : volume_head_decode(str_text(&bytes), bytes.size, out, err);
 }
 
-static enum err_code may_own(const struct volume_head *head, bool take_over, struct err *err)
+static enum err_code may_own(const struct volume_head *head, const struct volume_options *options,
+                             struct err *err)
 {
-    if (!head->owned || take_over || volume_owner_is_gone(&head->owner)) {
+    if (!head->owned || options->take_over || volume_owner_is_gone(&head->owner, options->locks)) {
         return ERR_OK;
     }
     AUTO_STR struct str since = {0};
@@ -35,13 +36,15 @@ static enum err_code may_own(const struct volume_head *head, bool take_over, str
 
 /* Writes head with the next term and ourselves as its owner. ERR_AGAIN: the owner that we take it
  * from has written it meanwhile. */
-static enum err_code take_head(struct volume *volume, const char *who, struct err *err)
+static enum err_code take_head(struct volume *volume, const struct volume_options *options,
+                               struct err *err)
 {
     struct volume_headkeeper *head = &volume->head;
     uint32_t old_term = head->now.term++;
     head->now.change++;
     head->now.owned = true;
-    volume_owner_self(&head->now.owner, who, volume_now_unix_ms(volume));
+    volume_owner_self(&head->now.owner, options->owner, volume_now_unix_ms(volume));
+    volume_lock_take(&volume->lock, options->locks, &head->now.owner);
     str_clear(&head->bytes);
     volume_head_encode(&head->now, &head->bytes);
     enum err_code code = object_put_if_match(volume->store, "head", head->bytes.text,
@@ -69,20 +72,25 @@ static enum err_code own(struct volume *volume, const struct volume_options *opt
                          struct err *err)
 {
     struct volume_headkeeper *head = &volume->head;
+    struct volume_owner last = {0};
     enum err_code code = ERR_AGAIN;
     for (int tries = 0; code == ERR_AGAIN && tries < TAKES_MAX; tries++) {
         volume_head_release(&head->now);
         code = read_head(volume, &head->now, head->etag, err);
         if (code == ERR_OK) {
-            code = may_own(&head->now, options->take_over, err);
+            code = may_own(&head->now, options, err);
         }
         if (code == ERR_OK) {
-            code = take_head(volume, options->owner, err);
+            last = head->now.owner;
+            code = take_head(volume, options, err);
         }
     }
     if (code == ERR_OK) {
         head->stored_change = head->now.change;
         volume_view_copy(&head->now.view, &head->stored);
+        if (options->locks != NULL) {
+            volume_lock_remove(options->locks, &last);
+        }
     }
     return code;
 }

@@ -1,14 +1,17 @@
 /* Who owns a volume: enough about a process to know later, on the same machine, that it is gone. */
 #include "base/io.h"
+#include "base/mem.h"
 #include "base/rng.h"
 #include "volume/volume_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum { WORD_BYTES = 80 }; /* a byte may take three when it is written as JSON */
@@ -70,13 +73,83 @@ void volume_owner_self(struct volume_owner *out, const char *who, int64_t now_un
     memcpy(out->nonce, words, sizeof out->nonce);
 }
 
-bool volume_owner_is_gone(const struct volume_owner *owner)
+/* A lock of an owner is a file named by its nonce: it goes with the process, however that ends, and
+ * is there to be tried after a reboot or when a container was started again. */
+static char *lock_path(const char *locks, const struct volume_owner *owner)
+{
+    AUTO_STR struct str path = {0};
+    str_addf(&path, "%s/", locks);
+    for (size_t i = 0; i < sizeof owner->nonce; i++) {
+        str_addf(&path, "%02x", owner->nonce[i]);
+    }
+    return mem_strdup(str_text(&path));
+}
+
+void volume_lock_take(struct volume_lock *lock, const char *locks, const struct volume_owner *owner)
+{
+    volume_lock_release(lock, true);
+    if (locks == NULL || io_make_dirs(locks, NULL) != ERR_OK) {
+        return;
+    }
+    char *path = lock_path(locks, owner);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || fsync(fd) != 0) {
+        if (fd >= 0) {
+            (void)unlink(path);
+            close(fd);
+        }
+        free(path);
+        return;
+    }
+    *lock = (struct volume_lock){fd, path};
+}
+
+void volume_lock_release(struct volume_lock *lock, bool has_left)
+{
+    if (lock->path == NULL) {
+        return;
+    }
+    if (has_left) {
+        (void)unlink(lock->path);
+    }
+    close(lock->fd);
+    free(lock->path);
+    *lock = (struct volume_lock){0};
+}
+
+void volume_lock_remove(const char *locks, const struct volume_owner *owner)
+{
+    char *path = lock_path(locks, owner);
+    (void)unlink(path);
+    free(path);
+}
+
+/* Its lock is here, and nobody holds it. Of another machine's owners nothing is said, even if the
+ * folder is shared with it: not every shared file system knows the locks of other machines. */
+static bool has_left_lock(const struct volume_owner *owner, const char *locks)
+{
+    char *path = lock_path(locks, owner);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    bool is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(path);
+    return is_free;
+}
+
+bool volume_owner_is_gone(const struct volume_owner *owner, const char *locks)
 {
     struct volume_owner here = {0};
     read_words(&here);
+    if (here.host[0] == '\0' || strcmp(here.host, owner->host) != 0) {
+        return false;
+    }
+    if (locks != NULL && has_left_lock(owner, locks)) {
+        return true;
+    }
     bool known = here.boot[0] != '\0' && here.space[0] != '\0' && owner->start != 0;
-    if (!known || strcmp(here.host, owner->host) != 0 || strcmp(here.boot, owner->boot) != 0 ||
-        strcmp(here.space, owner->space) != 0) {
+    if (!known || strcmp(here.boot, owner->boot) != 0 || strcmp(here.space, owner->space) != 0) {
         return false;
     }
     if (owner->pid <= 0 || owner->pid > INT32_MAX) {
