@@ -252,6 +252,7 @@ static int own_and_serve(struct meta_arguments *arguments)
     struct volume_use_options how = {.writes = true,
                                      .take_over = arguments->take_over,
                                      .owner = "served by drover meta",
+                                     .state = arguments->state,
                                      .cache_folder = ""};
     int signal_fd = open_signals();
     enum err_code code = volume_use_open(&arguments->ref, &how, &use, &err);

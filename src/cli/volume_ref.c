@@ -383,6 +383,10 @@ enum err_code volume_use_open(const struct volume_ref *ref,
     }
     AUTO_STR struct str locks = {0};
     bool has_place = volume_state_path(&locks);
+    if (!has_place && options->state) {
+        str_add(&locks, options->state);
+        has_place = true;
+    }
     str_add(&locks, "/owners");
     struct volume_options how = {.role = options->writes ? VOLUME_OWNER : VOLUME_READER,
                                  .snapshot = ref->snapshot,
