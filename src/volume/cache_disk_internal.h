@@ -11,7 +11,7 @@ struct cache_file {
     struct container container;
     struct ranges ranges;
     int fd;      /* -1: not open now */
-    uint64_t id; /* of this one alone; another once some of it was cut */
+    uint64_t id; /* of this one alone; another once some of it was taken out */
     struct cache_file *newer, *older;
 };
 

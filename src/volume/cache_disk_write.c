@@ -19,8 +19,10 @@ enum {
 
 /* -- room ------------------------------------------------------------------------------------- */
 
-static bool punch(struct cache_file *file, uint64_t begin, uint64_t end)
+/* Whatever is being written to the file meanwhile may lose bytes too, so it does not count. */
+static bool punch(struct cache_disk *disk, struct cache_file *file, uint64_t begin, uint64_t end)
 {
+    file->id = ++disk->file_ids;
     return file->fd >= 0 && fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                       (off_t)begin, (off_t)(end - begin)) == 0;
 }
@@ -31,8 +33,7 @@ static void cut(struct cache_disk *disk, struct cache_file *file, uint64_t begin
     uint64_t before = file->ranges.bytes;
     uint64_t last = before > 0 ? file->ranges.items[file->ranges.count - 1].end : 0;
     end = end < last ? end : last;
-    file->id = ++disk->file_ids; /* what is being written to it now may be cut as well */
-    if (begin < end && punch(file, begin, end)) {
+    if (begin < end && punch(disk, file, begin, end)) {
         cache_file_lacks(disk, file, begin, end);
         disk->evicted += before - file->ranges.bytes;
     }
@@ -151,7 +152,7 @@ static void end_write(struct cache_disk *disk, struct cache_file *file, struct r
         disk->written_since_save += range.end - range.begin;
     } else {
         cache_file_lacks(disk, file, range.begin, range.end);
-        punch(file, range.begin, range.end);
+        punch(disk, file, range.begin, range.end);
     }
     if (file->ranges.count == 0) {
         cache_file_remove(disk, file);
@@ -230,7 +231,7 @@ void cache_disk_settle(struct cache_disk *disk, bool wait)
         if (file && file->id == job->file) {
             end_write(disk, file, range, job->failed);
         } else if (file && ranges_next(&file->ranges, range.begin) >= range.end) {
-            punch(file, range.begin, range.end); /* it was cut meanwhile, and is not counted */
+            punch(disk, file, range.begin, range.end); /* it was cut meanwhile: not counted */
         }
         cache_body_drop(job->body);
         free(job);

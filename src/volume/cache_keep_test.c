@@ -28,8 +28,13 @@ ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t offset);
 ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t offset);
 ssize_t __real_pwrite64(int fd, const void *bytes, size_t size, off_t offset);
 
+static atomic_bool is_held; /* nothing is written while it is set */
+
 static bool must_fail(void)
 {
+    while (is_held) {
+        usleep(100);
+    }
     int nth = every_nth_fails;
     bool fails = disk_errno && (nth == 0 || ++writes % nth == 0);
     errno = fails ? disk_errno : errno;
@@ -205,6 +210,29 @@ static void test_a_folder_that_vanishes_while_it_is_written_to(void **state)
     cache_disk_close(disk);
 }
 
+/* The first of two writes to the same place fails and is taken out again, after the second. */
+static void test_a_write_that_failed_takes_nothing_from_the_next(void **state)
+{
+    (void)state;
+    struct cache_disk *disk = open_disk(64 * MIB);
+    keep(disk, 0, 8 * MIB, 100000); /* so that the file is open */
+    disk_errno = EIO;
+    every_nth_fails = 2;
+    writes = 1;
+    is_held = true;
+    keep(disk, 0, 0, 300001);
+    keep(disk, 0, 4096, 300001);
+    is_held = false;
+    while (writes < 3) {
+        usleep(100);
+    }
+    usleep(50000);
+    disk_errno = 0;
+    cache_disk_settle(disk, true);
+    check_disk(disk);
+    cache_disk_close(disk);
+}
+
 /* Files come and go, and are cut, while they are written to. */
 static void test_random_work_never_leaves_wrong_bytes(void **state)
 {
@@ -272,6 +300,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_folder_that_vanishes_while_it_is_written_to, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_write_that_failed_takes_nothing_from_the_next,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_random_work_never_leaves_wrong_bytes, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_memory_of_the_usual_size_is_used_again, set_up,
