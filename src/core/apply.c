@@ -195,6 +195,8 @@ static void apply_assigned(struct core *core, const struct fact *fact)
     task->attempt = (uint16_t)fact->attempt;
     task->term = fact->term;
     task->node = fact->node;
+    task->started_ms = 0; /* of this attempt nothing is known yet */
+    task->duration_ms = 0;
     if (fresh) {
         touch(target.experiment, fact->task);
         skip_to_fresh(target.experiment);

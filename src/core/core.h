@@ -226,7 +226,8 @@ enum core_drain {
 void core_node_drain(struct core *core, uint32_t node, enum core_drain drain, int64_t now_ms,
                      struct core_out *out);
 
-void core_task_running(struct core *core, const struct core_attempt *id);
+/* The node says that it has begun, and when. Not lasting: it is said again after a restart. */
+void core_task_running(struct core *core, const struct core_attempt *id, int64_t started_ms);
 
 struct core_result {
     enum core_outcome outcome;

@@ -64,6 +64,36 @@ static void test_a_late_result_of_an_old_attempt_is_refused(void **state)
     world_end(&world);
 }
 
+static int64_t started_of(const struct world *world)
+{
+    struct core_task_view view;
+    core_task_view(world->core, 1, 0, 0, &view);
+    return view.started_ms;
+}
+
+static void test_a_running_task_says_since_when(void **state)
+{
+    (void)state;
+    struct core_experiment_spec one = {.task_count = 1, .needs = {.cpu_milli = 1000}};
+    struct world world;
+    world_begin(&world, &one, 1);
+    core_node_join(world.core, 0, &two_slots, 1000, &world.out);
+    struct core_attempt id = effect(&world, EFFECT_START, 0)->id;
+    assert_int_equal(started_of(&world), 0);
+    core_task_running(world.core, &id, 1500);
+    assert_int_equal(started_of(&world), 1500);
+    core_task_running(world.core, &id, 1700); /* said again */
+    assert_int_equal(started_of(&world), 1500);
+    core_out_clear(&world.out);
+    core_node_lost(world.core, 0, false, 2000, &world.out);
+    core_node_join(world.core, 0, &two_slots, 3000, &world.out);
+    assert_int_equal(started_of(&world), 0); /* the next attempt has not begun */
+    id = effect(&world, EFFECT_START, 0)->id;
+    core_task_running(world.core, &id, -5);
+    assert_int_equal(started_of(&world), 0);
+    world_end(&world);
+}
+
 static void test_failures_are_retried_after_a_growing_delay(void **state)
 {
     (void)state;
@@ -389,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_a_node_is_given_what_fits_and_no_more),
         cmocka_unit_test(test_a_result_is_accepted_once),
         cmocka_unit_test(test_a_late_result_of_an_old_attempt_is_refused),
+        cmocka_unit_test(test_a_running_task_says_since_when),
         cmocka_unit_test(test_failures_are_retried_after_a_growing_delay),
         cmocka_unit_test(test_a_clock_set_back_between_runs_holds_up_no_retry),
         cmocka_unit_test(test_losing_nodes_uses_no_retries_but_has_a_limit),

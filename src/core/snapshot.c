@@ -43,14 +43,14 @@ static void add_task(struct str *out, const struct task *task)
 {
     uint8_t bytes[TASK_BYTES];
     uint8_t *at = bytes;
-    put(&at, (uint64_t)task->started_ms, 8);
+    put(&at, task->state == TASK_RUNNING ? 0 : (uint64_t)task->started_ms, 8);
     put(&at, task->duration_ms, 4);
     put(&at, task->node, 4);
     put(&at, task->term, 4);
     put(&at, task->attempt, 2);
     put(&at, task->failures, 2);
     put(&at, task->losses, 2);
-    /* running is not lasting: nobody who reads this knows that it still runs */
+    /* running (since when) is not lasting: nobody who reads this knows that it still runs */
     put(&at, task->state == TASK_RUNNING ? TASK_ASSIGNED : task->state, 1);
     put(&at, task->outcome, 1);
     put(&at, task->code, 1);
