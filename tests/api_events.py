@@ -27,6 +27,7 @@ def main():
         check_slow_reader(api)
         check_webhook(api)
         check_restart(server, api)
+        check_told_after_death(server, api)
     finally:
         server.stop()
     finish()
@@ -193,6 +194,43 @@ def check_webhook(api):
               (said["id"], said["state"], said["tasks"], said["succeeded"], said["failed"]))
     with open(api.state + ".log", encoding="utf-8") as file:
         sentence("the secret is nowhere printed", "a secret" not in file.read())
+
+
+def check_told_after_death(server, api):
+    """Nobody hears the call, the server is killed, and the next one makes it; the one after that does not."""
+    calls = []
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            calls.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    receiver = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
+    address = receiver.server_address
+    receiver.server_close()
+    flow = api.submit(f"webhook: 'http://127.0.0.1:{address[1]}/late'\n"
+                      "experiments:\n  a: {command: echo late}\n", "&file=late")
+    api.wait(flow)
+    finished = api.get("/workflows/" + flow).json["finished_at"]
+    server.kill()
+    receiver = http.server.HTTPServer(address, Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    api = server.start()
+    wait_until(15, lambda: len(calls) >= 1)
+    equal("a server that was killed tells of an end when it runs again", [(flow, "succeeded")],
+          [(call["id"], call["state"]) for call in calls])
+    equal("and still knows when that was", finished, api.get("/workflows/" + flow).json["finished_at"])
+    time.sleep(1.5)
+    server.kill()
+    server.start()
+    time.sleep(2)
+    equal("but does not tell again what it has told", 1, len(calls))
+    receiver.shutdown()
+    receiver.server_close()
 
 
 if __name__ == "__main__":

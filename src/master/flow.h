@@ -40,6 +40,7 @@ struct flow {
     void *given_owner;
     int64_t created_ms;
     int64_t ended_ms; /* 0: not yet, or not known */
+    uint32_t told;    /* of its webhooks, by their bits: know of this end, or cannot be told */
 };
 
 void flow_destroy(struct flow *flow); /* NULL does nothing */

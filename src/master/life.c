@@ -190,6 +190,9 @@ enum err_code server_open(struct server *server, struct err *err)
     } else {
         herd_add(&server->herd, "local", "");
     }
+    if (!server->broken) {
+        hooks_restore(server);
+    }
     return ERR_OK;
 }
 

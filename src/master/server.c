@@ -360,7 +360,7 @@ bool server_cancel_task(struct server *server, uint32_t workflow, uint32_t exper
 static void revive_flow(struct server *server, uint32_t workflow)
 {
     struct flow *flow = server->session->flows[workflow - 1];
-    flow->ended_ms = 0;
+    hooks_revived(server, flow);
     server_know_flow(server, flow);
     hunts_revive(server, workflow);
 }

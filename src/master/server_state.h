@@ -214,8 +214,10 @@ void locals_stop(struct server *server);
 
 /* --- hooks.c: telling others when a workflow has ended --- */
 
-void hooks_ended(struct server *server, const struct flow *flow);
-void hooks_read(struct server *server); /* what could not be told */
+void hooks_ended(struct server *server, struct flow *flow);
+void hooks_revived(struct server *server, struct flow *flow); /* it goes on: it has not ended */
+void hooks_restore(struct server *server); /* when workflows ended, and who was not told of it */
+void hooks_read(struct server *server);    /* who was told, and what could not be told */
 void hooks_stop(struct server *server);
 
 /* --- litter.c: what lost attempts left --- */

@@ -34,6 +34,8 @@ struct post {
     uint32_t file_size; /* 0: no secret */
     uint32_t id_size;
     uint32_t body_size;
+    uint64_t tag;
+    int64_t finished_unix_ms;
 };
 
 struct webhook {
@@ -56,6 +58,8 @@ struct call {
     char *url;
     char *secret_file; /* or NULL */
     char *id;
+    uint64_t tag;
+    int64_t finished_unix_ms;
     char *body;
     size_t body_size;
     int tries;
@@ -99,18 +103,16 @@ static void add_host(struct str *out, const char *url)
 
 static void call_end(struct worker *worker, struct call *call, bool is_sent, const char *why)
 {
-    if (is_sent) {
-        atomic_fetch_add(&worker->webhook->sent, 1);
-    } else {
+    struct webhook_news news = {.tag = call->tag, .finished_unix_ms = call->finished_unix_ms};
+    if (!is_sent) {
         AUTO_STR struct str host = {0};
         add_host(&host, call->url);
-        struct err news = {0};
-        err_set(&news, ERR_IO, "webhook of workflow %.100s to %.100s: %.150s (%d tries)", call->id,
-                str_text(&host), why, call->tries);
-        /* Where nobody reads, nobody is interested. */
-        zmq_send(worker->socket, &news, sizeof news, ZMQ_DONTWAIT);
-        atomic_fetch_add(&worker->webhook->failed, 1);
+        err_set(&news.why, ERR_IO, "webhook of workflow %.100s to %.100s: %.150s (%d tries)",
+                call->id, str_text(&host), why, call->tries);
     }
+    /* Where nobody reads, nobody is interested. */
+    zmq_send(worker->socket, &news, sizeof news, ZMQ_DONTWAIT);
+    atomic_fetch_add(is_sent ? &worker->webhook->sent : &worker->webhook->failed, 1);
     atomic_fetch_sub(&worker->webhook->waiting, 1);
     call_destroy(call);
 }
@@ -280,6 +282,8 @@ static void take_post(struct worker *worker, const struct post *post)
     call->url = take_text(&at, post->url_size);
     call->secret_file = post->file_size > 0 ? take_text(&at, post->file_size) : NULL;
     call->id = take_text(&at, post->id_size);
+    call->tag = post->tag;
+    call->finished_unix_ms = post->finished_unix_ms;
     call->body_size = post->body_size;
     call->body = take_text(&at, post->body_size);
     TAILQ_INSERT_TAIL(&worker->waiting, call, link);
@@ -505,7 +509,9 @@ bool webhook_post(struct webhook *webhook, const struct webhook_call *call)
     struct post post = {.url_size = (uint32_t)strlen(call->url),
                         .file_size = (uint32_t)strlen(file),
                         .id_size = (uint32_t)strlen(call->id),
-                        .body_size = (uint32_t)body.size};
+                        .body_size = (uint32_t)body.size,
+                        .tag = call->tag,
+                        .finished_unix_ms = call->finished_unix_ms};
     AUTO_STR struct str message = {0};
     str_add_bytes(&message, &post, sizeof post);
     str_add(&message, call->url);
@@ -525,9 +531,9 @@ void webhook_count(const struct webhook *webhook, struct webhook_counts *out)
     out->waiting = atomic_load(&webhook->waiting);
 }
 
-bool webhook_read(struct webhook *webhook, struct err *why)
+bool webhook_read(struct webhook *webhook, struct webhook_news *out)
 {
-    return zmq_recv(webhook->socket, why, sizeof *why, ZMQ_DONTWAIT) == (int)sizeof *why;
+    return zmq_recv(webhook->socket, out, sizeof *out, ZMQ_DONTWAIT) == (int)sizeof *out;
 }
 
 bool webhook_stop(struct webhook *webhook, int patience_ms)

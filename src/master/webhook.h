@@ -4,8 +4,8 @@
  * call that is not answered with 2xx is tried again, WEBHOOK_TRIES times in all, with doubling
  * pauses; several are under way at a time, so that a dead receiver does not hold up the others. At
  * most WEBHOOK_QUEUE_MAX calls wait; more are dropped and counted. Redirects are not followed and
- * answers not read. What waits is lost when the process dies: a receiver may also be told twice,
- * after a restart, and must not mind.
+ * answers not read. What waits is lost when the process dies, so whoever posts keeps in mind what
+ * he has not read the end of (webhook_read), and posts it again: a receiver may be told twice.
  *
  * webhook_* are called from one thread, the master's.
  */
@@ -41,6 +41,7 @@ struct webhook_call {
     uint64_t failed;
     int64_t finished_unix_ms;
     const char *page; /* where people can look at it, or NULL */
+    uint64_t tag;     /* the poster's own */
 };
 
 /* Copies. False: the queue is full, and the call is dropped. */
@@ -54,9 +55,15 @@ struct webhook_counts {
 };
 void webhook_count(const struct webhook *webhook, struct webhook_counts *out);
 
-/* Why a call was given up, for a note to the user: "webhook of workflow ID to HOST: ...". The path
- * of the URL, which may be a secret, is not in it. False: there is no more news. */
-bool webhook_read(struct webhook *webhook, struct err *why);
+struct webhook_news { /* a call is over */
+    uint64_t tag;
+    int64_t finished_unix_ms; /* both as they were posted */
+    struct err
+        why; /* it was given up, for a note to the user: "webhook of workflow ID to HOST: ...".
+              * The path of the URL, which may be a secret, is not in it. ERR_OK: sent */
+};
+/* False: there is no more news. Too much that nobody reads is dropped. */
+bool webhook_read(struct webhook *webhook, struct webhook_news *out);
 
 /* Goes on for at most patience_ms, while calls wait; then ends and frees all. True: every call that
  * was posted was answered or given up for its own sake. NULL: true. */

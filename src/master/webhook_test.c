@@ -229,16 +229,17 @@ static void a_receiver_that_does_not_is_given_up(void **state)
     for (size_t i = 0; i < 2; i++) {
         void *context = zmq_ctx_new();
         struct receiver receiver = {0};
-        struct err news = {0};
+        struct webhook_news news = {0};
         receiver_start(&receiver, scripts[i], 1);
         struct webhook *webhook = webhook_start_with(context, PAUSE_MS, TIMEOUT_MS);
         assert_false(webhook_read(webhook, &news));
         assert_true(post(webhook, receiver.port, "/se-cret", NULL));
         expect_counts(webhook, 0, 1);
         assert_true(webhook_read(webhook, &news));
-        assert_non_null(strstr(news.text, "webhook of workflow w-1 to 127.0.0.1:"));
-        assert_non_null(strstr(news.text, i == 0 ? "status 500 (5 tries)" : "status 302"));
-        assert_null(strstr(news.text, "se-cret"));
+        assert_int_equal(news.why.code, ERR_IO);
+        assert_non_null(strstr(news.why.text, "webhook of workflow w-1 to 127.0.0.1:"));
+        assert_non_null(strstr(news.why.text, i == 0 ? "status 500 (5 tries)" : "status 302"));
+        assert_null(strstr(news.why.text, "se-cret"));
         assert_true(webhook_stop(webhook, 0));
         receiver_stop(&receiver);
         assert_int_equal(receiver.seen_count, WEBHOOK_TRIES);
