@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -18,6 +18,8 @@ enum {
     CONNECTIONS_DEFAULT = 1000,
     CONNECTIONS_MAX = 60000, /* a slot's number has 16 bits */
     POSTS_A_ROUND = 256,
+    ACCEPTS_A_ROUND = 64,
+    LISTEN_PAUSE_MS = 100,
     STOP_PATIENCE_MS = 1000,
     EVENTS = 64,
 };
@@ -48,7 +50,8 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *mhd, char *text)
 static struct MHD_Daemon *start_daemon(struct actor *actor, struct listen_place *place)
 {
     bool tls = place->certificate.size > 0;
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    unsigned flags =
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET;
     struct MHD_OptionItem options[8];
     size_t count = 0;
     if (tls) {
@@ -67,29 +70,23 @@ static struct MHD_Daemon *start_daemon(struct actor *actor, struct listen_place 
     unsigned timeout_s = (unsigned)(actor->patience_ms / 1000) + 5;
     return actor->mhd->MHD_start_daemon(
         flags, 0, NULL, NULL, conn_handle, actor, MHD_OPTION_EXTERNAL_LOGGER, on_log, actor,
-        MHD_OPTION_LISTEN_SOCKET, place->fd, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)actor->slot_count, MHD_OPTION_CONNECTION_TIMEOUT, timeout_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ACTOR_POOL_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
-        1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_NOTIFY_CONNECTION, conn_notify, actor,
-        MHD_OPTION_NOTIFY_COMPLETED, conn_completed, actor, MHD_OPTION_URI_LOG_CALLBACK,
-        conn_target, actor, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_ARRAY,
-        options, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)actor->slot_count, MHD_OPTION_CONNECTION_TIMEOUT,
+        timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ACTOR_POOL_BYTES,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_NOTIFY_CONNECTION, conn_notify, actor, MHD_OPTION_NOTIFY_COMPLETED,
+        conn_completed, actor, MHD_OPTION_URI_LOG_CALLBACK, conn_target, actor,
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_ARRAY, options,
+        MHD_OPTION_END);
 }
 
-/* A start that fails closes the socket at some points and not at others. */
 static enum err_code start(struct actor *actor, const struct http_options *options,
                            struct listen_place *place, struct err *err)
 {
-    struct stat before;
-    CHECK(fstat(place->fd, &before) == 0);
     actor->daemon = start_daemon(actor, place);
     if (actor->daemon) {
+        actor->listen_fd = place->fd;
         place->fd = -1;
         return ERR_OK;
-    }
-    struct stat after;
-    if (fstat(place->fd, &after) != 0 || after.st_ino != before.st_ino) {
-        place->fd = -1;
     }
     if (place->certificate.size > 0) {
         return err_set(err, ERR_INVALID, "%s: this certificate cannot be used with the key %s: %s",
@@ -123,6 +120,7 @@ enum err_code actor_create(const struct http_options *options, struct listen_pla
     struct actor *actor = mem_alloc(sizeof *actor);
     actor->socket = socket;
     actor->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    actor->listen_fd = -1;
     actor->patience_ms =
         options->patience_ms > 0 ? (int64_t)options->patience_ms : (int64_t)HTTP_PATIENCE_S * 1000;
     actor->body_bytes_max =
@@ -167,10 +165,47 @@ void actor_destroy(struct actor *actor)
     CHECK(actor->replies_bytes == 0);
     CHECK(actor->bodies_bytes == 0);
     CHECK(actor->streams_bytes == 0);
+    mem_auto_close(&actor->listen_fd);
     mem_auto_close(&actor->epoll_fd);
     zmq_close(actor->socket);
     free(actor->slots);
     free(actor);
+}
+
+/* --- new connections ------------------------------------------------------------------------- */
+
+/* libmicrohttpd stops to listen when there is no descriptor left for a connection, and does not
+ * begin again before one of its own has ended; so we listen ourselves. */
+static bool may_accept(const struct actor *actor, int64_t now_ms)
+{
+    return actor->listen_fd >= 0 && now_ms >= actor->listens_ms &&
+           actor->counts.connections < actor->slot_count;
+}
+
+/* Those who connect wait while there is no place for them. */
+static void accept_new(struct actor *actor, int64_t now_ms)
+{
+    for (int i = 0; i < ACCEPTS_A_ROUND && may_accept(actor, now_ms); i++) {
+        struct sockaddr_storage address = {0};
+        socklen_t size = sizeof address;
+        int fd = accept4(actor->listen_fd, (struct sockaddr *)&address, &size,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) { /* closed by it, also when it does not take it */
+            (void)actor->mhd->MHD_add_connection(actor->daemon, fd, (struct sockaddr *)&address,
+                                                 size);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            break;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            actor->listens_ms = now_ms + LISTEN_PAUSE_MS;
+        }
+    }
+    bool listens = may_accept(actor, now_ms);
+    if (listens && !actor->listens) {
+        add_to_epoll(actor, actor->listen_fd, NULL);
+    } else if (!listens && actor->listens) {
+        CHECK(epoll_ctl(actor->epoll_fd, EPOLL_CTL_DEL, actor->listen_fd, NULL) == 0);
+    }
+    actor->listens = listens;
 }
 
 /* --- the loop -------------------------------------------------------------------------------- */
@@ -179,10 +214,9 @@ static void begin_stop(struct actor *actor)
 {
     actor->stopping = true;
     actor->stop_ms = clock_mono_ms() + STOP_PATIENCE_MS;
-    int fd = actor->mhd->MHD_quiesce_daemon(actor->daemon);
-    if (fd >= 0) {
-        close(fd);
-    }
+    mem_auto_close(&actor->listen_fd);
+    actor->listen_fd = -1;
+    actor->listens = false;
     for (uint32_t i = 0; i < actor->slot_count; i++) {
         if (actor->slots[i]) {
             answer_stopping(actor->slots[i]);
@@ -236,6 +270,10 @@ static int sleep_ms(struct actor *actor)
     if (actor->oldest && actor->oldest->until_ms - now_ms < least_ms) {
         least_ms = actor->oldest->until_ms - now_ms;
     }
+    if (actor->listen_fd >= 0 && actor->listens_ms > now_ms &&
+        actor->listens_ms - now_ms < least_ms) {
+        least_ms = actor->listens_ms - now_ms;
+    }
     if (actor->stopping && actor->stop_ms - now_ms < least_ms) {
         least_ms = actor->stop_ms - now_ms;
     }
@@ -267,6 +305,7 @@ void *actor_run(void *cls)
     for (;;) {
         take_posts(actor);
         conn_sweep(actor, clock_mono_ms());
+        accept_new(actor, clock_mono_ms());
         actor->mhd->MHD_run(actor->daemon);
         if (is_done(actor)) {
             break;

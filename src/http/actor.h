@@ -105,6 +105,9 @@ struct actor {
     struct MHD_Daemon *daemon;
     void *socket; /* the thread's end of the PAIR */
     int epoll_fd;
+    int listen_fd;      /* -1: closed */
+    bool listens;       /* it is in the epoll set */
+    int64_t listens_ms; /* not before: there was no descriptor left for a connection */
     int64_t patience_ms;
     size_t body_bytes_max;
     uint32_t connections_max;

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -323,6 +324,42 @@ static void a_reader_that_does_not_keep_up_is_cut_off(void **state)
     close(fd);
 }
 
+/* While a stream is open, of which nobody knows when it ends. */
+static void who_came_when_no_descriptor_was_left_is_served_later(void **state)
+{
+    enum { FILES = 256 };
+    struct app *app = *state;
+    struct rlimit before;
+    struct rlimit few;
+    AUTO_STR struct str response = {0};
+    int stream = raw_connect(app);
+    raw_send(stream, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(raw_response(stream, &response));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = FILES;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int taken[FILES];
+    size_t count = 0;
+    for (int fd = dup(stream); fd >= 0; fd = dup(stream)) {
+        taken[count++] = fd;
+    }
+    close(taken[--count]);
+    int late = raw_connect(app); /* that was the last one */
+    raw_send(late, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct pollfd item = {.fd = late, .events = POLLIN};
+    assert_int_equal(poll(&item, 1, 300), 0);
+    while (count > 0) {
+        close(taken[--count]);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(raw_response(late, &response));
+    assert_int_equal(raw_status(&response), 200);
+    close(late);
+    still_answers(app);
+    close(stream);
+}
+
 static void clients_that_leave_early_harm_nobody(void **state)
 {
     struct app *app = *state;
@@ -353,6 +390,7 @@ int main(void)
         cmocka_unit_test(slow_lorises_are_cut_off_while_others_are_served),
         cmocka_unit_test(those_who_wait_longest_make_room_for_new_ones),
         cmocka_unit_test(a_reader_that_does_not_keep_up_is_cut_off),
+        cmocka_unit_test(who_came_when_no_descriptor_was_left_is_served_later),
         cmocka_unit_test(clients_that_leave_early_harm_nobody),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -20,7 +20,7 @@
 #define LIB_MHD(X)                                                                                 \
     X(MHD_start_daemon)                                                                            \
     X(MHD_stop_daemon)                                                                             \
-    X(MHD_quiesce_daemon)                                                                          \
+    X(MHD_add_connection)                                                                          \
     X(MHD_get_daemon_info)                                                                         \
     X(MHD_get_connection_info)                                                                     \
     X(MHD_get_timeout)                                                                             \
