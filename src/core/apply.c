@@ -147,10 +147,18 @@ static void enter_live(const struct target *target, uint64_t task)
     }
 }
 
-/* The state that follows is the caller's to set. */
-static void leave_live(const struct target *target)
+uint32_t task_clamp_ms(int64_t duration_ms)
+{
+    return duration_ms < 0 ? 0 : duration_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)duration_ms;
+}
+
+/* The state that follows is the caller's to set. Unless a result says otherwise, it ran from when
+ * it was assigned until now. */
+static void leave_live(const struct target *target, const struct fact *fact)
 {
     struct experiment_state_data *experiment = target->experiment;
+    struct task *task = target->task;
+    task->duration_ms = task->started_ms > 0 ? task_clamp_ms(fact->at_ms - task->started_ms) : 0;
     CHECK(experiment->live > 0);
     experiment->live--;
     target->workflow->live_share -= task_share(experiment);
@@ -172,11 +180,6 @@ static void leave_live(const struct target *target)
 /* --- facts about one task ----------------------------------------------------------------------
  */
 
-static uint32_t clamp_ms(int64_t duration_ms)
-{
-    return duration_ms < 0 ? 0 : duration_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)duration_ms;
-}
-
 static void learn_duration(struct experiment_state_data *experiment, int64_t duration_ms)
 {
     double us = duration_ms < 1 ? 500.0 : (double)duration_ms * 1000.0;
@@ -195,7 +198,7 @@ static void apply_assigned(struct core *core, const struct fact *fact)
     task->attempt = (uint16_t)fact->attempt;
     task->term = fact->term;
     task->node = fact->node;
-    task->started_ms = 0; /* of this attempt nothing is known yet */
+    task->started_ms = fact->at_ms; /* until a result says when it really began */
     task->duration_ms = 0;
     if (fresh) {
         touch(target.experiment, fact->task);
@@ -209,14 +212,14 @@ static void apply_accepted(struct core *core, const struct fact *fact)
 {
     struct target target = target_of(core, fact);
     struct task *task = target.task;
-    leave_live(&target);
+    leave_live(&target, fact);
     task->state = TASK_SUCCEEDED;
     task->outcome = OUT_EXITED;
     task->code = 0;
     task->flags &= (uint8_t)~TASK_LASTING;
     task->flags |= fact->flags & FACT_HAS_OUTPUT ? TASK_HAS_OUTPUT : 0;
     task->started_ms = fact->started_ms;
-    task->duration_ms = clamp_ms(fact->duration_ms);
+    task->duration_ms = task_clamp_ms(fact->duration_ms);
     target.experiment->succeeded++;
     learn_duration(target.experiment, fact->duration_ms);
     end_when_all_are_final(target.experiment);
@@ -237,11 +240,11 @@ static void apply_failed(struct core *core, const struct fact *fact)
 {
     struct target target = target_of(core, fact);
     struct task *task = target.task;
-    leave_live(&target);
+    leave_live(&target, fact);
     task->outcome = (uint8_t)fact->outcome;
     task->code = (uint8_t)fact->code;
     task->started_ms = fact->started_ms;
-    task->duration_ms = clamp_ms(fact->duration_ms);
+    task->duration_ms = task_clamp_ms(fact->duration_ms);
     task->failures++;
     learn_duration(target.experiment, fact->duration_ms);
     fail_or_queue(&target, fact);
@@ -251,7 +254,7 @@ static void apply_lost(struct core *core, const struct fact *fact)
 {
     struct target target = target_of(core, fact);
     struct task *task = target.task;
-    leave_live(&target);
+    leave_live(&target, fact);
     task->outcome = OUT_NODE_LOST;
     if (!(fact->flags & FACT_BLAMELESS) && task->losses < UINT16_MAX) {
         task->losses++;
@@ -263,7 +266,7 @@ static void apply_task_cancelled(struct core *core, const struct fact *fact)
 {
     struct target target = target_of(core, fact);
     if (task_is_live(target.task)) {
-        leave_live(&target);
+        leave_live(&target, fact);
     } else if (target.task->state == TASK_QUEUED) {
         leave_queue(target.experiment, fact->task);
     }
@@ -278,7 +281,7 @@ static void apply_stopped(struct core *core, const struct fact *fact)
 {
     struct target target = target_of(core, fact);
     struct task *task = target.task;
-    leave_live(&target);
+    leave_live(&target, fact);
     task->state = TASK_SUCCEEDED;
     task->outcome = OUT_KILLED;
     task->code = 0;
@@ -292,7 +295,8 @@ static void apply_stopped(struct core *core, const struct fact *fact)
  */
 
 /* All that has not ended becomes `state` at once. */
-static void finish_rest(struct target *target, enum core_task_state state, uint64_t *counter)
+static void finish_rest(struct target *target, const struct fact *fact, enum core_task_state state,
+                        uint64_t *counter)
 {
     struct experiment_state_data *experiment = target->experiment;
     for (uint64_t i = 0; i < experiment->defined; i++) {
@@ -301,7 +305,7 @@ static void finish_rest(struct target *target, enum core_task_state state, uint6
             continue;
         }
         if (task_is_live(target->task)) {
-            leave_live(target);
+            leave_live(target, fact);
         } else if (experiment->groups && target->task->state == TASK_QUEUED) {
             leave_queue(experiment, i);
         }
@@ -449,13 +453,13 @@ void apply_fact(struct core *core, const struct fact *fact)
     case FACT_SKIPPED: {
         struct target target = target_of(core, fact);
         target.experiment->was_skipped = true;
-        finish_rest(&target, TASK_SKIPPED, &target.experiment->skipped);
+        finish_rest(&target, fact, TASK_SKIPPED, &target.experiment->skipped);
         break;
     }
     case FACT_CANCELLED: {
         struct target target = target_of(core, fact);
         target.experiment->cancelled = (enum core_cancel_reason)fact->outcome;
-        finish_rest(&target, TASK_CANCELLED, &target.experiment->cancelled_count);
+        finish_rest(&target, fact, TASK_CANCELLED, &target.experiment->cancelled_count);
         break;
     }
     case FACT_ENDED:

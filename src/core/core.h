@@ -226,8 +226,10 @@ enum core_drain {
 void core_node_drain(struct core *core, uint32_t node, enum core_drain drain, int64_t now_ms,
                      struct core_out *out);
 
-/* The node says that it has begun, and when. Not lasting: it is said again after a restart. */
-void core_task_running(struct core *core, const struct core_attempt *id, int64_t started_ms);
+/* The node says that it has begun, and when by its own clock, of which only what can be is
+ * believed. Not lasting: it is said again after a restart. */
+void core_task_running(struct core *core, const struct core_attempt *id, int64_t started_ms,
+                       int64_t now_ms);
 
 struct core_result {
     enum core_outcome outcome;
@@ -320,7 +322,8 @@ struct core_task_view {
     bool has_output;
     bool stopped;       /* succeeded because core_stop_task was called */
     int64_t started_ms; /* 0: not yet */
-    int64_t duration_ms;
+    int64_t
+        duration_ms; /* 0 while it runs; of an attempt without a result, since it was assigned */
 };
 
 enum core_node_state {

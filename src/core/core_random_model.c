@@ -246,7 +246,7 @@ void step_end_one(struct cluster *cluster)
     }
     struct held *held = &agent->held[below(cluster, agent->held_count)];
     if (!held->ended && !held->killed && below(cluster, 3) == 0) {
-        core_task_running(cluster->core, &held->id, cluster->now_ms);
+        core_task_running(cluster->core, &held->id, cluster->now_ms, cluster->now_ms);
         return;
     }
     if (!held->ended) {

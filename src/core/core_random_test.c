@@ -193,6 +193,24 @@ static void restart(struct cluster *cluster)
     }
 }
 
+/* All tasks as people see them, but for what a restart may forget: that they run. */
+static void add_views(struct cluster *cluster, struct str *out)
+{
+    for (uint32_t w = 1; w <= cluster->defined; w++) {
+        for (uint32_t e = 0; e < cluster->experiment_count[w - 1]; e++) {
+            for (uint64_t t = 0; t < cluster->specs[w - 1][e].task_count; t++) {
+                struct core_task_view view;
+                core_task_view(cluster->core, w, e, t, &view);
+                bool runs = view.state == TASK_RUNNING;
+                str_addf(out, "%u/%u/%llu: %d %d %u %u %u %u %d %lld %lld\n", w, e,
+                         (unsigned long long)t, runs ? TASK_ASSIGNED : view.state, view.outcome,
+                         view.code, view.attempt, view.failures, view.losses, view.has_output,
+                         (long long)(runs ? 0 : view.started_ms), (long long)view.duration_ms);
+            }
+        }
+    }
+}
+
 static void step_restart(struct cluster *cluster)
 {
     if (below(cluster, 2)) {
@@ -203,11 +221,16 @@ static void step_restart(struct cluster *cluster)
     if (below(cluster, 3) != 0) {
         return;
     }
+    AUTO_STR struct str views_before = {0};
+    AUTO_STR struct str views_after = {0};
     struct str before = {0};
     struct str after = {0};
     core_snapshot_write(cluster->core, &before);
+    add_views(cluster, &views_before);
     restored(cluster);
     core_snapshot_write(cluster->core, &after);
+    add_views(cluster, &views_after);
+    CHECK(strcmp(str_text(&views_before), str_text(&views_after)) == 0);
     CHECK(before.size == after.size);
     str_release(&before);
     str_release(&after);

@@ -25,8 +25,8 @@ enum task_flag {
 };
 
 struct task {
-    int64_t started_ms;
-    uint32_t duration_ms;
+    int64_t started_ms;   /* while it is live: when it was assigned */
+    uint32_t duration_ms; /* while it runs: how much later it began (not lasting) */
     uint32_t node;
     uint32_t term; /* of the newest attempt */
     uint16_t attempt;
@@ -209,6 +209,7 @@ static inline bool task_is_final(const struct task *task)
     return task->state >= TASK_SUCCEEDED;
 }
 
+uint32_t task_clamp_ms(int64_t duration_ms); /* to what a task can hold */
 static inline bool task_is_live(const struct task *task)
 {
     return task->state == TASK_ASSIGNED || task->state == TASK_RUNNING;

@@ -64,11 +64,11 @@ static void test_a_late_result_of_an_old_attempt_is_refused(void **state)
     world_end(&world);
 }
 
-static int64_t started_of(const struct world *world)
+static struct core_task_view task_seen(const struct world *world)
 {
     struct core_task_view view;
     core_task_view(world->core, 1, 0, 0, &view);
-    return view.started_ms;
+    return view;
 }
 
 static void test_a_running_task_says_since_when(void **state)
@@ -79,19 +79,40 @@ static void test_a_running_task_says_since_when(void **state)
     world_begin(&world, &one, 1);
     core_node_join(world.core, 0, &two_slots, 1000, &world.out);
     struct core_attempt id = effect(&world, EFFECT_START, 0)->id;
-    assert_int_equal(started_of(&world), 0);
-    core_task_running(world.core, &id, 1500);
-    assert_int_equal(started_of(&world), 1500);
-    core_task_running(world.core, &id, 1700); /* said again */
-    assert_int_equal(started_of(&world), 1500);
+    assert_int_equal(task_seen(&world).started_ms, 0);
+    core_task_running(world.core, &id, 1500, 1600);
+    assert_int_equal(task_seen(&world).started_ms, 1500);
+    core_task_running(world.core, &id, 1700, 1800); /* said again */
+    assert_int_equal(task_seen(&world).started_ms, 1500);
     core_out_clear(&world.out);
     core_node_lost(world.core, 0, false, 2000, &world.out);
+    assert_int_equal(task_seen(&world).started_ms, 1000); /* there is no result to say better */
+    assert_int_equal(task_seen(&world).duration_ms, 1000);
     core_node_join(world.core, 0, &two_slots, 3000, &world.out);
-    assert_int_equal(started_of(&world), 0); /* the next attempt has not begun */
-    id = effect(&world, EFFECT_START, 0)->id;
-    core_task_running(world.core, &id, -5);
-    assert_int_equal(started_of(&world), 0);
+    assert_int_equal(task_seen(&world).started_ms, 0); /* the next attempt has not begun */
+    assert_int_equal(task_seen(&world).duration_ms, 0);
     world_end(&world);
+}
+
+/* By a node whose clock is wrong. */
+static void test_no_task_began_before_it_was_assigned_or_in_the_future(void **state)
+{
+    (void)state;
+    static const int64_t said[] = {INT64_MIN, -5, 0, 999, 5000, INT64_MAX};
+    static const int64_t believed[] = {1000, 1000, 1000, 1000, 2000, 2000};
+    for (size_t i = 0; i < 6; i++) {
+        struct core_experiment_spec one = {.task_count = 1, .needs = {.cpu_milli = 1000}};
+        struct world world;
+        world_begin(&world, &one, 1);
+        core_node_join(world.core, 0, &two_slots, 1000, &world.out);
+        struct core_attempt id = effect(&world, EFFECT_START, 0)->id;
+        core_task_running(world.core, &id, said[i], 2000);
+        assert_int_equal(task_seen(&world).started_ms, believed[i]);
+        core_out_clear(&world.out);
+        core_cancel(world.core, 1, 3000, &world.out);
+        assert_int_equal(task_seen(&world).duration_ms, 2000);
+        world_end(&world);
+    }
 }
 
 static void test_failures_are_retried_after_a_growing_delay(void **state)
@@ -420,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_a_result_is_accepted_once),
         cmocka_unit_test(test_a_late_result_of_an_old_attempt_is_refused),
         cmocka_unit_test(test_a_running_task_says_since_when),
+        cmocka_unit_test(test_no_task_began_before_it_was_assigned_or_in_the_future),
         cmocka_unit_test(test_failures_are_retried_after_a_growing_delay),
         cmocka_unit_test(test_a_clock_set_back_between_runs_holds_up_no_retry),
         cmocka_unit_test(test_losing_nodes_uses_no_retries_but_has_a_limit),

@@ -338,7 +338,8 @@ void core_task_ended(struct core *core, uint32_t node, const struct core_attempt
     dispatch(core, now_ms, out);
 }
 
-void core_task_running(struct core *core, const struct core_attempt *id, int64_t started_ms)
+void core_task_running(struct core *core, const struct core_attempt *id, int64_t started_ms,
+                       int64_t now_ms)
 {
     if (!core_attempt_is_live(core, id)) {
         return;
@@ -348,7 +349,9 @@ void core_task_running(struct core *core, const struct core_attempt *id, int64_t
     struct task *task = &experiment->tasks[id->task];
     if (task->state == TASK_ASSIGNED) {
         task->state = TASK_RUNNING;
-        task->started_ms = started_ms > 0 ? started_ms : 0;
+        started_ms = started_ms < now_ms ? started_ms : now_ms;
+        started_ms = started_ms > task->started_ms ? started_ms : task->started_ms;
+        task->duration_ms = task_clamp_ms(started_ms - task->started_ms);
         experiment->running++;
     }
 }

@@ -43,8 +43,8 @@ static void add_task(struct str *out, const struct task *task)
 {
     uint8_t bytes[TASK_BYTES];
     uint8_t *at = bytes;
-    put(&at, task->state == TASK_RUNNING ? 0 : (uint64_t)task->started_ms, 8);
-    put(&at, task->duration_ms, 4);
+    put(&at, (uint64_t)task->started_ms, 8);
+    put(&at, task->state == TASK_RUNNING ? 0 : task->duration_ms, 4);
     put(&at, task->node, 4);
     put(&at, task->term, 4);
     put(&at, task->attempt, 2);

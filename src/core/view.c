@@ -44,6 +44,9 @@ void core_task_view(const struct core *core, uint32_t workflow, uint32_t experim
         experiment_dependencies_done(core_workflow_at(core, workflow), from)) {
         state = TASK_QUEUED;
     }
+    int64_t began_ms = state == TASK_ASSIGNED  ? 0
+                       : state == TASK_RUNNING ? item->started_ms + item->duration_ms
+                                               : item->started_ms;
     *out = (struct core_task_view){
         .state = state,
         .outcome = (enum core_outcome)item->outcome,
@@ -54,8 +57,8 @@ void core_task_view(const struct core *core, uint32_t workflow, uint32_t experim
         .node = item->node,
         .stopped = (item->flags & TASK_STOPPED) != 0,
         .has_output = (item->flags & TASK_HAS_OUTPUT) != 0,
-        .started_ms = item->started_ms,
-        .duration_ms = item->duration_ms,
+        .started_ms = began_ms,
+        .duration_ms = task_is_live(item) ? 0 : item->duration_ms,
     };
 }
 

@@ -176,21 +176,24 @@ void actor_destroy(struct actor *actor)
 
 /* libmicrohttpd stops to listen when there is no descriptor left for a connection, and does not
  * begin again before one of its own has ended; so we listen ourselves. */
-static bool may_accept(const struct actor *actor, int64_t now_ms)
+static bool may_accept(const struct actor *actor, uint32_t accepted, int64_t now_ms)
 {
     return actor->listen_fd >= 0 && now_ms >= actor->listens_ms &&
-           actor->counts.connections < actor->slot_count;
+           actor->counts.connections + accepted < actor->slot_count;
 }
 
-/* Those who connect wait while there is no place for them. */
-static void accept_new(struct actor *actor, int64_t now_ms)
+/* Those who connect wait while there is no place for them. True: there are new ones, of which
+ * libmicrohttpd must hear before anything is waited for. */
+static bool accept_new(struct actor *actor, int64_t now_ms)
 {
-    for (int i = 0; i < ACCEPTS_A_ROUND && may_accept(actor, now_ms); i++) {
+    uint32_t accepted = 0; /* libmicrohttpd tells of them when it runs */
+    for (int i = 0; i < ACCEPTS_A_ROUND && may_accept(actor, accepted, now_ms); i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof address;
         int fd = accept4(actor->listen_fd, (struct sockaddr *)&address, &size,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) { /* closed by it, also when it does not take it */
+            accepted++;
             (void)actor->mhd->MHD_add_connection(actor->daemon, fd, (struct sockaddr *)&address,
                                                  size);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -199,13 +202,14 @@ static void accept_new(struct actor *actor, int64_t now_ms)
             actor->listens_ms = now_ms + LISTEN_PAUSE_MS;
         }
     }
-    bool listens = may_accept(actor, now_ms);
+    bool listens = may_accept(actor, accepted, now_ms);
     if (listens && !actor->listens) {
         add_to_epoll(actor, actor->listen_fd, NULL);
     } else if (!listens && actor->listens) {
         CHECK(epoll_ctl(actor->epoll_fd, EPOLL_CTL_DEL, actor->listen_fd, NULL) == 0);
     }
     actor->listens = listens;
+    return accepted > 0;
 }
 
 /* --- the loop -------------------------------------------------------------------------------- */
@@ -305,12 +309,12 @@ void *actor_run(void *cls)
     for (;;) {
         take_posts(actor);
         conn_sweep(actor, clock_mono_ms());
-        accept_new(actor, clock_mono_ms());
         actor->mhd->MHD_run(actor->daemon);
         if (is_done(actor)) {
             break;
         }
-        wait_for_events(actor, sleep_ms(actor));
+        bool any_new = accept_new(actor, clock_mono_ms());
+        wait_for_events(actor, any_new ? 0 : sleep_ms(actor));
     }
     /* libmicrohttpd will not stop while something is suspended. */
     for (uint32_t i = 0; i < actor->slot_count; i++) {

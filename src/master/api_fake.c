@@ -500,7 +500,7 @@ static void end_one(struct fake *fake, const struct core_effect *start, uint32_t
                                  .started_ms = server->now_ms,
                                  .duration_us = 5000};
     struct core_task_view view;
-    core_task_running(server->core, &start->id, server->now_ms);
+    core_task_running(server->core, &start->id, server->now_ms, server->now_ms);
     core_task_ended(server->core, start->node, &start->id, &result, server->now_ms, &server->out);
     settle(server);
     core_task_view(server->core, start->id.workflow, start->id.experiment, start->id.task, &view);

@@ -450,8 +450,9 @@ static void a_node_that_dies_costs_its_attempt_and_its_late_word_is_refused(void
     agent_end(&ann, &late, DROVER__OUTCOME__OUTCOME_EXITED);
     assert_false(agent_hear_settled(&ann, &late));
     assert_int_equal(scene.server.counts.refused, 1);
-    agent_end(&ben, &id, DROVER__OUTCOME__OUTCOME_EXITED);
-    assert_true(agent_hear_settled(&ben, &id));
+    agent_end(&ben, &id, DROVER__OUTCOME__OUTCOME_SIGNALLED); /* a failure is not refused */
+    agent_hear_settled(&ben, &id);
+    assert_int_equal(scene.server.counts.refused, 1);
 }
 
 int main(void)

@@ -61,7 +61,7 @@ static void on_started(struct server *server, struct herd_node *node,
     if (view.state == TASK_RUNNING) {
         return; /* it is said again after every Hello */
     }
-    core_task_running(server->core, &id, started->started_unix_ms);
+    core_task_running(server->core, &id, started->started_unix_ms, server_now_ms(server));
     struct master_task_event event = {.workflow = id.workflow,
                                       .experiment = id.experiment,
                                       .task = id.task,
@@ -159,7 +159,7 @@ static bool on_ended(struct server *server, struct herd_node *node, const Drover
     core_task_ended(server->core, node->number, &id, &result, server_now_ms(server), &server->out);
     for (size_t i = 0; i < server->out.effect_count; i++) {
         const struct core_effect *effect = &server->out.effects[i];
-        server->counts.refused += effect->kind == EFFECT_SETTLED && !effect->accepted;
+        server->counts.refused += !current && effect->kind == EFFECT_SETTLED && !effect->accepted;
     }
     server_carry(server, ended);
     return true;
