@@ -224,6 +224,7 @@ void cache_disk_drop(struct cache_disk *disk, const struct container *container,
     struct cache_file *file = container_map_get(&disk->files, container);
     if (file) {
         cache_file_lacks(disk, file, offset, offset + size);
+        cache_file_spoil(disk, file, offset, offset + size);
     }
 }
 

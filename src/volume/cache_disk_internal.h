@@ -11,7 +11,7 @@ struct cache_file {
     struct container container;
     struct ranges ranges;
     int fd;      /* -1: not open now */
-    uint64_t id; /* of this one alone; another once some of it was taken out */
+    uint64_t id; /* of this one alone */
     struct cache_file *newer, *older;
 };
 
@@ -19,6 +19,13 @@ enum {
     CACHE_FILE_BYTES = 4096, /* what a file costs besides its ranges */
     CACHE_FDS_MAX = 64,
     CACHE_FILES_MAX = 65536, /* a bound on memory, when containers are tiny */
+};
+
+struct cache_flight { /* what the writer is at, as the owner knows it */
+    struct container container;
+    uint64_t file; /* its id */
+    struct range range;
+    bool spoiled; /* some of it was taken out meanwhile, be it before or after it was written */
 };
 
 struct cache_disk {
@@ -30,10 +37,12 @@ struct cache_disk {
     struct cache_file *newest, *oldest;
     uint64_t file_ids;
     size_t fd_count;
-    struct cache_writer *writer; /* NULL: nothing was written later yet */
-    struct container reading;    /* kind 0: none */
-    int64_t quiet_until_ms;      /* nothing is written before */
-    int64_t limit_back_ms;       /* when the limit becomes the wanted one again */
+    struct cache_writer *writer;                 /* NULL: nothing was written later yet */
+    struct cache_flight flights[CACHE_JOBS_MAX]; /* a ring, in the order of the jobs */
+    size_t flight_first;
+    struct container reading; /* kind 0: none */
+    int64_t quiet_until_ms;   /* nothing is written before */
+    int64_t limit_back_ms;    /* when the limit becomes the wanted one again */
     int64_t saved_ms;
     uint64_t written_since_save;
 };
@@ -49,6 +58,10 @@ int cache_file_open(struct cache_disk *disk, struct cache_file *file, bool creat
 /* Changes of ranges go through these, so that disk->bytes stays right. */
 void cache_file_has(struct cache_disk *disk, struct cache_file *file, uint64_t begin, uint64_t end);
 void cache_file_lacks(struct cache_disk *disk, struct cache_file *file, uint64_t begin,
+                      uint64_t end);
+
+/* What is being written to this part of it does not count. */
+void cache_file_spoil(struct cache_disk *disk, const struct cache_file *file, uint64_t begin,
                       uint64_t end);
 
 /* The folder: opening it, taking its lock; what its index names. */

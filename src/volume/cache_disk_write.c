@@ -19,12 +19,24 @@ enum {
 
 /* -- room ------------------------------------------------------------------------------------- */
 
-/* Whatever is being written to the file meanwhile may lose bytes too, so it does not count. */
+void cache_file_spoil(struct cache_disk *disk, const struct cache_file *file, uint64_t begin,
+                      uint64_t end)
+{
+    size_t count = disk->writer ? cache_writer_jobs(disk->writer) : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct cache_flight *flight = &disk->flights[(disk->flight_first + i) % CACHE_JOBS_MAX];
+        flight->spoiled =
+            flight->spoiled ||
+            (flight->file == file->id && flight->range.begin < end && begin < flight->range.end);
+    }
+}
+
 static bool punch(struct cache_disk *disk, struct cache_file *file, uint64_t begin, uint64_t end)
 {
-    file->id = ++disk->file_ids;
-    return file->fd >= 0 && fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                      (off_t)begin, (off_t)(end - begin)) == 0;
+    cache_file_spoil(disk, file, begin, end);
+    int fd = cache_file_open(disk, file, false);
+    return fd >= 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin,
+                                (off_t)(end - begin)) == 0;
 }
 
 /* What of the file lies in [begin, end) goes. */
@@ -212,12 +224,10 @@ void cache_disk_keep(struct cache_disk *disk, const struct container *container,
         return;
     }
     struct cache_job *job = mem_alloc(sizeof *job);
-    *job = (struct cache_job){.fd = fd,
-                              .offset = offset,
-                              .body = body,
-                              .direct = passing,
-                              .container = *container,
-                              .file = file->id};
+    *job = (struct cache_job){.fd = fd, .offset = offset, .body = body, .direct = passing};
+    size_t last = disk->flight_first + cache_writer_jobs(disk->writer);
+    disk->flights[last % CACHE_JOBS_MAX] = (struct cache_flight){
+        .container = *container, .file = file->id, .range = {offset, offset + size}};
     cache_body_hold(body);
     cache_writer_start(disk->writer, job);
 }
@@ -226,12 +236,13 @@ void cache_disk_settle(struct cache_disk *disk, bool wait)
 {
     for (struct cache_job *job = NULL;
          disk->writer && (job = cache_writer_take(disk->writer, wait));) {
-        struct cache_file *file = container_map_get(&disk->files, &job->container);
-        struct range range = {job->offset, job->offset + job->body->bytes.size};
-        if (file && file->id == job->file) {
-            end_write(disk, file, range, job->failed);
-        } else if (file && ranges_next(&file->ranges, range.begin) >= range.end) {
-            punch(disk, file, range.begin, range.end); /* it was cut meanwhile: not counted */
+        const struct cache_flight flight = disk->flights[disk->flight_first++ % CACHE_JOBS_MAX];
+        struct cache_file *file = container_map_get(&disk->files, &flight.container);
+        bool is_same = file && file->id == flight.file; /* another does not have these bytes */
+        if (is_same && !flight.spoiled) {
+            end_write(disk, file, flight.range, job->failed);
+        } else if (is_same && ranges_next(&file->ranges, flight.range.begin) >= flight.range.end) {
+            punch(disk, file, flight.range.begin, flight.range.end); /* they are not counted */
         }
         cache_body_drop(job->body);
         free(job);

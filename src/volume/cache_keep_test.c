@@ -233,6 +233,29 @@ static void test_a_write_that_failed_takes_nothing_from_the_next(void **state)
     cache_disk_close(disk);
 }
 
+/* A stream, the first piece of which was dropped (damaged) while it was written. */
+static void test_a_write_that_does_not_count_takes_nothing_from_its_neighbours(void **state)
+{
+    (void)state;
+    struct cache_disk *disk = open_disk(64 * MIB);
+    struct container container = nth(0);
+    is_held = true;
+    keep(disk, 0, 0, 300001);
+    cache_disk_drop(disk, &container, 1000, 10);
+    keep(disk, 0, 1 * MIB, 300001);
+    is_held = false;
+    for (uint64_t i = 2; i < 12; i++) { /* one is always under way when the next comes */
+        usleep(20000);
+        is_held = true;
+        keep(disk, 0, i * MIB, 300001);
+        is_held = false;
+    }
+    cache_disk_settle(disk, true);
+    assert_int_equal(cache_disk_next(disk, &container, 0), MIB);
+    assert_int_equal(check_disk(disk), 11 * 300001);
+    cache_disk_close(disk);
+}
+
 /* Files come and go, and are cut, while they are written to. */
 static void test_random_work_never_leaves_wrong_bytes(void **state)
 {
@@ -302,6 +325,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_write_that_failed_takes_nothing_from_the_next,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_a_write_that_does_not_count_takes_nothing_from_its_neighbours, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_random_work_never_leaves_wrong_bytes, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_memory_of_the_usual_size_is_used_again, set_up,

@@ -8,7 +8,6 @@
 #define VOLUME_CACHE_WRITER_H
 
 #include "volume/cache_body.h"
-#include "volume/container.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,9 +19,6 @@ struct cache_job {
     struct cache_body *body;
     bool direct; /* past the system's page cache, as far as it fills whole pages */
     int failed;  /* the answer: an errno, or 0 */
-    /* The owner's own. */
-    struct container container;
-    uint64_t file;
 };
 
 enum { CACHE_JOBS_MAX = 32 }; /* under way at once */
@@ -33,7 +29,7 @@ struct cache_writer *cache_writer_create(void);         /* NULL: there can be no
 void cache_writer_destroy(struct cache_writer *writer); /* nothing is under way; NULL: nothing */
 
 void cache_writer_start(struct cache_writer *writer, struct cache_job *job);
-/* A job that has ended; NULL: none has yet (wait: none is under way). */
+/* The next job that has ended, in their order; NULL: none has yet (wait: none is under way). */
 struct cache_job *cache_writer_take(struct cache_writer *writer, bool wait);
 size_t cache_writer_jobs(const struct cache_writer *writer);  /* under way */
 size_t cache_writer_bytes(const struct cache_writer *writer); /* of these */
