@@ -11,6 +11,7 @@ enum {
     MARKS = 4,
     BUCKETS = 1024,
     AWAITED_MAX = 256, /* once so many came later, nobody waits for it any more */
+    PASSED_MIN = 2,    /* so many came since it was read: whoever read it does not ask once more */
 };
 
 struct mark {
@@ -22,9 +23,10 @@ struct segment {
     struct container container;
     uint64_t offset;
     struct cache_body *body;
-    bool awaited;
-    bool passed;     /* its last byte was what was used last: most likely reading goes on */
-    uint64_t number; /* as which it came */
+    bool awaited, passing;
+    bool passed;              /* passing, and its last byte was used last: reading goes on */
+    uint64_t number;          /* as which it came */
+    uint64_t used;            /* how many had come when it was last used */
     struct mark marks[MARKS]; /* plain extents within it that have been checked */
     unsigned next_mark;
     struct segment *newer, *older;
@@ -134,7 +136,7 @@ static void drop_segments(struct cache_memory *memory, const struct container *c
 }
 
 void cache_memory_add(struct cache_memory *memory, const struct container *container,
-                      uint64_t offset, struct cache_body *body, bool awaited)
+                      uint64_t offset, struct cache_body *body, unsigned how)
 {
     if (body->bytes.size == 0) {
         return;
@@ -145,7 +147,8 @@ void cache_memory_add(struct cache_memory *memory, const struct container *conta
     segment->container = *container;
     segment->offset = offset;
     segment->body = body;
-    segment->awaited = awaited;
+    segment->awaited = how & CACHE_AWAITED;
+    segment->passing = how & CACHE_PASSING;
     segment->number = memory->segments_added++;
     struct segments *list = container_map_get(&memory->containers, container);
     if (!list) {
@@ -165,7 +168,8 @@ void cache_memory_add(struct cache_memory *memory, const struct container *conta
 static void use_segment(struct cache_memory *memory, struct segment *segment, uint64_t end)
 {
     segment->awaited = false;
-    segment->passed = end >= end_of(segment);
+    segment->passed = segment->passing && end >= end_of(segment);
+    segment->used = memory->segments_added;
     if (memory->segment_newest != segment) {
         LIST_REMOVE(memory->segment_newest, memory->segment_oldest, segment);
         LIST_ADD(memory->segment_newest, memory->segment_oldest, segment);
@@ -326,7 +330,8 @@ static void trim_segments(struct cache_memory *memory, size_t fixed, bool passed
     while (segment && segment != memory->segment_newest &&
            memory->segment_bytes + fixed > memory->limit) {
         struct segment *newer = segment->newer;
-        if ((segment->passed || !passed) &&
+        bool is_past = segment->passed && memory->segments_added - segment->used > PASSED_MIN;
+        if ((is_past || !passed) &&
             (!is_needed(memory, segment) || memory->segment_bytes + fixed > 2 * memory->limit)) {
             drop_segment(memory, segment);
         }

@@ -2,7 +2,7 @@
  *
  * Two kinds of things: segments, the bytes of a container as they were fetched (those of one
  * container never overlap), and decoded extents that have been checked. The least lately used go
- * first, but before them segments that were read to their end, which in a stream are older than
+ * first, but before them segments of a stream that were read to their end, for they are older than
  * what lies ahead; a segment that somebody waits for stays until it has been looked at, and one
  * that somebody else holds too until that has ended, or twice the limit is reached. Pointers given
  * out are valid until the next call that changes the cache. It owns all of it. Pure code; one
@@ -23,9 +23,14 @@ struct cache_memory;
 struct cache_memory *cache_memory_create(size_t limit);
 void cache_memory_destroy(struct cache_memory *memory);
 
-/* Holds the body, as the bytes from offset on. What was there of these bytes is replaced. */
+enum {
+    CACHE_AWAITED = 1, /* somebody waits for some of it */
+    CACHE_PASSING = 2, /* of a stream: it will not be read twice soon */
+};
+/* Holds the body, as the bytes from offset on. What was there of these bytes is replaced. how: a
+ * set of the above. */
 void cache_memory_add(struct cache_memory *memory, const struct container *container,
-                      uint64_t offset, struct cache_body *body, bool awaited);
+                      uint64_t offset, struct cache_body *body, unsigned how);
 /* The bytes from `at` on, of which *size are wanted; *size becomes how many lie in one piece, which
  * may be less or more. NULL: that one is not here. Counts as use. */
 const uint8_t *cache_memory_at(struct cache_memory *memory, const struct container *container,

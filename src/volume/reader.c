@@ -106,7 +106,7 @@ static bool begin_wait(struct reader *reader, const struct place *place)
     }
     struct waiting *slot = &reader->waiting[reader->waiting_next++ % READER_WAITING_MAX];
     reader->waiting_count += slot->place.container.kind == 0;
-    *slot = (struct waiting){*place, reader->progress};
+    *slot = (struct waiting){.place = *place, .since = reader->progress};
     return true;
 }
 
@@ -129,18 +129,6 @@ static void count_given(struct reader *reader, const struct place *place, uint64
     reader->stats.bytes_read += size;
 }
 
-/* How often it was damaged so far; it is a suspect no longer. */
-static unsigned take_suspect(struct reader *reader, const struct place *place)
-{
-    for (size_t i = 0; i < READER_SUSPECTS_MAX; i++) {
-        if (same_place(&reader->suspects[i].place, place)) {
-            reader->suspects[i].place.container.kind = 0;
-            return reader->suspects[i].times;
-        }
-    }
-    return 0;
-}
-
 static void drop_place(struct reader *reader, const struct place *place)
 {
     size_t size = (size_t)(place->end - place->begin);
@@ -157,12 +145,13 @@ static enum err_code handle_damage(struct reader *reader, const struct place *pl
 {
     reader->stats.damaged++;
     drop_place(reader, place);
-    unsigned times = 1 + take_suspect(reader, place);
-    if (times == READER_DAMAGED_MAX) {
+    struct waiting *waiting = find_waiting(reader, place);
+    bool is_forgotten = !waiting && reader->waiting_count == READER_WAITING_MAX;
+    if (is_forgotten || (waiting && waiting->damaged + 1 == READER_DAMAGED_MAX)) {
         return err_set(err, ERR_CORRUPT, "%s", why->text);
     }
-    reader->suspects[reader->suspect_next++ % READER_SUSPECTS_MAX] =
-        (struct suspect){*place, times};
+    reader->stats.misses += begin_wait(reader, place);
+    find_waiting(reader, place)->damaged++;
     struct ahead_want want = {place->container, {place->begin, place->end}, false};
     reader_fetch_needed(reader, place, &want);
     return ERR_AGAIN;
@@ -249,7 +238,6 @@ static enum err_code get_gathered(struct reader *reader, const struct ahead_acce
         free(decoded);
         return code;
     }
-    take_suspect(reader, &place);
     cache_memory_keep(reader->memory, extent, decoded);
     cache_memory_trim(reader->memory, (size_t)reader->fetching_bytes);
     count_given(reader, &place, from_disk ? &reader->stats.hits_disk : &reader->stats.hits_memory,
@@ -268,7 +256,6 @@ static enum err_code get_in_place(struct reader *reader, const struct ahead_acce
     if (extent_check(extent, stored, &why) != ERR_OK) {
         return handle_damage(reader, &place, &why, err);
     }
-    take_suspect(reader, &place);
     cache_memory_mark(reader->memory, extent);
     count_given(reader, &place, &reader->stats.hits_memory, extent->size);
     return ERR_OK;
@@ -283,10 +270,11 @@ static enum err_code get_extent(struct reader *reader, const struct ahead_access
         count_given(reader, &place, &reader->stats.hits_memory, extent->size);
         return ERR_OK;
     }
-    size_t size = extent->stored_size;
-    const uint8_t *stored =
-        cache_memory_at(reader->memory, &extent->container, extent->offset, &size);
-    if (stored && size >= extent->stored_size && extent->codec == EXTENT_PLAIN) {
+    if (extent->codec == EXTENT_PLAIN &&
+        cache_memory_covered_to(reader->memory, &place.container, place.begin) >= place.end) {
+        size_t size = extent->stored_size;
+        const uint8_t *stored =
+            cache_memory_at(reader->memory, &extent->container, extent->offset, &size);
         *bytes = stored;
         return get_in_place(reader, access, extent, stored, err);
     }

@@ -73,6 +73,9 @@ static void answer(struct fake *fake, struct object_call *call)
     call->body.size = size;
     call->body.text[size] = '\0';
     fake_bytes(fake, container.number, call->offset, call->body.text, size);
+    for (size_t i = 0; fake->damaged_everywhere && i < size; i++) {
+        call->body.text[i] ^= 1;
+    }
     call->object_size = fake->pack_bytes;
     fake->bytes += size;
     if (container.number == 0 && fake->damaged_times > 0 && fake->damaged_at >= call->offset &&

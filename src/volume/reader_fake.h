@@ -19,6 +19,7 @@ struct fake {
     enum err_code fail;  /* every call ends with this */
     uint64_t damaged_at; /* of pack 0: this byte is wrong in the next `damaged_times` answers */
     int damaged_times;
+    bool damaged_everywhere; /* every byte of every answer is wrong */
     uint8_t *pattern;
 };
 

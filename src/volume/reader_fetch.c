@@ -1,4 +1,5 @@
 /* Fetches: what is missing is asked of the store, and what comes goes to the caches. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "volume/reader_internal.h"
 
@@ -6,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { FAILURE_MS = 5000 }; /* whoever has not asked for so long asks no more */
 
 /* -- what is there ---------------------------------------------------------------------------- */
 
@@ -81,6 +84,7 @@ static void note_failure(struct reader *reader, const struct fetch *fetch, uint6
     struct failure *failure = &reader->failures[reader->failure_next++ % READER_FAILURES_MAX];
     failure->place = (struct place){fetch->container, begin, fetch->end};
     failure->when = reader->progress;
+    failure->when_ms = clock_mono_ms();
     err_set(&failure->err, code, "%s", text);
 }
 
@@ -88,10 +92,11 @@ const struct err *reader_failure(const struct reader *reader, const struct place
                                  uint64_t since)
 {
     const struct failure *last = NULL;
+    int64_t now_ms = clock_mono_ms();
     for (size_t i = 0; i < READER_FAILURES_MAX; i++) {
         const struct failure *failure = &reader->failures[i];
-        if (failure->when > (last ? last->when : since) && failure->place.begin < place->end &&
-            place->begin < failure->place.end &&
+        if (failure->when > (last ? last->when : since) && now_ms - failure->when_ms < FAILURE_MS &&
+            failure->place.begin < place->end && place->begin < failure->place.end &&
             container_equal(&failure->place.container, &place->container)) {
             last = failure;
         }
@@ -134,7 +139,9 @@ static void keep_fetched(struct reader *reader, struct fetch *fetch)
         note_failure(reader, fetch, fetch->begin + got, ERR_CORRUPT, text);
     }
     struct cache_body *body = cache_body_create(reader->bodies, &call->body);
-    cache_memory_add(reader->memory, &fetch->container, fetch->begin, body, fetch->needed_to > 0);
+    unsigned how =
+        (fetch->needed_to > 0 ? CACHE_AWAITED : 0u) | (fetch->passing ? CACHE_PASSING : 0u);
+    cache_memory_add(reader->memory, &fetch->container, fetch->begin, body, how);
     if (reader->disk) {
         cache_disk_keep(reader->disk, &fetch->container, fetch->begin, body, fetch->passing);
     }

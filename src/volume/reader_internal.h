@@ -10,7 +10,6 @@
 enum {
     READER_WAITING_MAX = 256,
     READER_FAILURES_MAX = 16,
-    READER_SUSPECTS_MAX = 64,
     READER_DAMAGED_MAX = 3, /* once in the cache, once on the way; then it is the store's */
 };
 
@@ -32,17 +31,14 @@ struct place {
 
 struct waiting { /* an ask that was answered "again" */
     struct place place;
-    uint64_t since; /* progress */
-};
-
-struct suspect { /* was damaged and is fetched once more */
-    struct place place;
-    unsigned times;
+    uint64_t since;   /* progress */
+    unsigned damaged; /* how often what came for it was */
 };
 
 struct failure { /* of a fetch that was needed */
     struct place place;
     uint64_t when; /* progress */
+    int64_t when_ms;
     struct err err;
 };
 
@@ -60,8 +56,6 @@ struct reader {
     size_t waiting_next, waiting_count;
     struct failure failures[READER_FAILURES_MAX];
     size_t failure_next;
-    struct suspect suspects[READER_SUSPECTS_MAX];
-    size_t suspect_next;
     struct str scratch;
     struct reader_stats stats;
 };

@@ -220,6 +220,61 @@ static void test_damage_in_the_store_is_said_and_never_given_out(void **state)
     expect(test, 0, 50, 1000); /* and so is it once the store is */
 }
 
+/* More of them at once than anybody remembers. */
+static void test_however_much_is_damaged_everybody_is_told(void **state)
+{
+    struct test *test = *state;
+    enum { ASKS = 400 };
+    bool told[ASKS] = {false};
+    size_t untold = ASKS;
+    test->fake.damaged_everywhere = true;
+    for (int round = 0; untold > 0; round++) {
+        assert_true(round < 3 * ASKS);
+        for (size_t i = 0; i < ASKS; i++) {
+            struct extent extent = fake_extent(&test->fake, i % 4, i / 4 * 20000, 1000);
+            struct reader_ask ask = {&extent, 0, 1};
+            const void *bytes = NULL;
+            if (!told[i]) {
+                told[i] = reader_get(test->reader, &ask, &bytes, NULL) == ERR_CORRUPT;
+                untold -= told[i];
+            }
+        }
+        object_run(&test->fake.store, 0);
+    }
+    test->fake.damaged_everywhere = false;
+    expect(test, 1, 0, 1000);
+}
+
+/* Without a folder. A read of many pieces that asks for all of them again whenever one has come. */
+static void test_a_read_of_many_scattered_pieces_fetches_each_once(void **state)
+{
+    struct test *test = *state;
+    enum { PIECES = 32, PIECE_BYTES = 65536 };
+    test->options.folder = NULL;
+    test->options.memory_bytes = 8 << 20;
+    reopen(test);
+    for (uint64_t pack = 0; pack < 4; pack++) { /* memory is full of other things */
+        expect_pack(test, pack);
+    }
+    while (test->fake.first) {
+        object_run(&test->fake.store, 0);
+    }
+    uint64_t gets = test->fake.gets;
+    for (size_t have = 0; have < PIECES;) {
+        for (have = 0; have < PIECES; have++) {
+            struct extent extent =
+                fake_extent(&test->fake, have % 4, (have * 7 % PIECES) * PIECE_BYTES, PIECE_BYTES);
+            struct reader_ask ask = {&extent, 0, have + 10};
+            const void *bytes = NULL;
+            if (reader_get(test->reader, &ask, &bytes, NULL) != ERR_OK) {
+                break;
+            }
+        }
+        object_run(&test->fake.store, 0);
+    }
+    assert_true(test->fake.gets - gets <= 3 * PIECES);
+}
+
 static void test_what_the_store_says_is_passed_on_once(void **state)
 {
     struct test *test = *state;
@@ -507,6 +562,8 @@ int main(void)
         TEST(test_damage_on_the_way_is_fetched_again),
         TEST(test_damage_in_the_cache_and_on_the_way_is_fetched_again),
         TEST(test_damage_in_the_store_is_said_and_never_given_out),
+        TEST(test_however_much_is_damaged_everybody_is_told),
+        TEST(test_a_read_of_many_scattered_pieces_fetches_each_once),
         TEST(test_what_the_store_says_is_passed_on_once),
         TEST(test_a_failure_is_told_to_those_who_waited_and_to_nobody_else),
         TEST(test_however_many_wait_a_failure_is_told),
