@@ -383,11 +383,13 @@ enum err_code volume_use_open(const struct volume_ref *ref,
     }
     AUTO_STR struct str locks = {0};
     bool has_place = volume_state_path(&locks);
+    str_add(&locks, "/owners");
+    has_place = has_place && options->writes && io_make_dirs(str_text(&locks), NULL) == ERR_OK;
     if (!has_place && options->state) {
-        str_add(&locks, options->state);
+        str_clear(&locks);
+        str_addf(&locks, "%s/owners", options->state);
         has_place = true;
     }
-    str_add(&locks, "/owners");
     struct volume_options how = {.role = options->writes ? VOLUME_OWNER : VOLUME_READER,
                                  .snapshot = ref->snapshot,
                                  .owner = options->owner,

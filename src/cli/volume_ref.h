@@ -59,7 +59,7 @@ struct volume_use_options {
     bool writes;
     bool take_over;
     const char *owner;        /* for people, when it writes */
-    const char *state;        /* for its lock if HOME is not set (a service's); NULL: none */
+    const char *state;        /* for its lock if there is no HOME (a service's); NULL: none */
     const char *cache_folder; /* NULL: the volume's own; "": none */
     uint64_t cache_bytes;
 };

@@ -272,7 +272,7 @@ static void test_a_read_of_many_scattered_pieces_fetches_each_once(void **state)
         }
         object_run(&test->fake.store, 0);
     }
-    assert_true(test->fake.gets - gets <= 3 * PIECES);
+    assert_true(test->fake.gets - gets <= (uint64_t)3 * PIECES);
 }
 
 static void test_what_the_store_says_is_passed_on_once(void **state)

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { WORD_BYTES = 80 }; /* a byte may take three when it is written as JSON */
@@ -85,6 +87,14 @@ static char *lock_path(const char *locks, const struct volume_owner *owner)
     return mem_strdup(str_text(&path));
 }
 
+/* The number of the file: a copy has another. */
+static bool write_itself(int fd)
+{
+    struct stat info = {0};
+    return fstat(fd, &info) == 0 && dprintf(fd, "%llu\n", (unsigned long long)info.st_ino) > 0 &&
+           fsync(fd) == 0;
+}
+
 void volume_lock_take(struct volume_lock *lock, const char *locks, const struct volume_owner *owner)
 {
     volume_lock_release(lock, true);
@@ -93,7 +103,7 @@ void volume_lock_take(struct volume_lock *lock, const char *locks, const struct 
     }
     char *path = lock_path(locks, owner);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || fsync(fd) != 0) {
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || !write_itself(fd)) {
         if (fd >= 0) {
             (void)unlink(path);
             close(fd);
@@ -124,18 +134,62 @@ void volume_lock_remove(const char *locks, const struct volume_owner *owner)
     free(path);
 }
 
-/* Its lock is here, and nobody holds it. Of another machine's owners nothing is said, even if the
- * folder is shared with it: not every shared file system knows the locks of other machines. */
-static bool has_left_lock(const struct volume_owner *owner, const char *locks)
+/* Where a lock is known to this machine alone, or a file may be a copy, it proves nothing. */
+static bool is_local(int fd)
+{
+    static const unsigned long shared[] = {
+        0x6969,     /* NFS */
+        0x65735546, /* FUSE, virtiofs */
+        0x01021997, /* 9p */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB2 */
+        0x517b,     /* SMB */
+        0x00c36400, /* Ceph */
+        0x0bd00bd0, /* Lustre */
+        0x5346414f, /* AFS */
+        0x01161970, /* GFS2 */
+        0x7461636f, /* OCFS2 */
+        0x47504653, /* GPFS */
+    };
+    struct statfs info = {0};
+    if (fstatfs(fd, &info) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
+        if ((unsigned long)info.f_type == shared[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool names_itself(int fd)
+{
+    char text[32] = "";
+    struct stat info = {0};
+    return fstat(fd, &info) == 0 && pread(fd, text, sizeof text - 1, 0) > 0 &&
+           strtoull(text, NULL, 10) == (unsigned long long)info.st_ino;
+}
+
+enum lock_state { LOCK_UNKNOWN, LOCK_HELD, LOCK_LEFT };
+
+/* What its lock tells, if it is here. */
+static enum lock_state look_at_lock(const struct volume_owner *owner, const char *locks)
 {
     char *path = lock_path(locks, owner);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    bool is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
     free(path);
-    return is_free;
+    if (fd < 0) {
+        return LOCK_UNKNOWN;
+    }
+    enum lock_state state = LOCK_UNKNOWN;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        state = errno == EWOULDBLOCK ? LOCK_HELD : LOCK_UNKNOWN;
+    } else if (is_local(fd) && names_itself(fd)) {
+        state = LOCK_LEFT;
+    }
+    close(fd);
+    return state;
 }
 
 bool volume_owner_is_gone(const struct volume_owner *owner, const char *locks)
@@ -145,8 +199,9 @@ bool volume_owner_is_gone(const struct volume_owner *owner, const char *locks)
     if (here.host[0] == '\0' || strcmp(here.host, owner->host) != 0) {
         return false;
     }
-    if (locks != NULL && has_left_lock(owner, locks)) {
-        return true;
+    enum lock_state lock = locks != NULL ? look_at_lock(owner, locks) : LOCK_UNKNOWN;
+    if (lock != LOCK_UNKNOWN) {
+        return lock == LOCK_LEFT;
     }
     bool known = here.boot[0] != '\0' && here.space[0] != '\0' && owner->start != 0;
     if (!known || strcmp(here.boot, owner->boot) != 0 || strcmp(here.space, owner->space) != 0) {

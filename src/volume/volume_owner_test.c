@@ -99,6 +99,24 @@ static void test_an_owner_that_a_reboot_ended_is_succeeded(void **state)
     assert_int_equal(lock_count(), 0);
 }
 
+/* As a machine that was cloned would find it. */
+static void test_a_copy_of_a_lock_proves_nothing(void **state)
+{
+    (void)state;
+    char host[VOLUME_WORD_MAX] = "";
+    assert_int_equal(gethostname(host, sizeof host - 1), 0);
+    struct volume *first = NULL;
+    struct volume *second = NULL;
+    assert_int_equal(open_with(locks, &first), ERR_OK);
+    move_owner(host, "another");
+    char command[256];
+    snprintf(command, sizeof command, "cd %s && for f in *; do cp \"$f\" c && mv c \"$f\"; done",
+             locks);
+    assert_int_equal(system(command), 0); // NOLINT(cert-env33-c): a shell is the plainest here
+    assert_int_equal(open_with(locks, &second), ERR_DENIED);
+    volume_abandon(first);
+}
+
 static void test_a_folder_that_cannot_be_costs_only_the_certainty(void **state)
 {
     (void)state;
@@ -113,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_an_owner_that_a_reboot_ended_is_succeeded, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_copy_of_a_lock_proves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_folder_that_cannot_be_costs_only_the_certainty,
                                         set_up, tear_down),
     };
