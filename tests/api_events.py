@@ -224,10 +224,10 @@ def check_told_after_death(server, api):
     equal("a server that was killed tells of an end when it runs again", [(flow, "succeeded")],
           [(call["id"], call["state"]) for call in calls])
     equal("and still knows when that was", finished, api.get("/workflows/" + flow).json["finished_at"])
-    time.sleep(1.5)
-    server.kill()
+    server.process.terminate()
+    server.process.wait(20)
     server.start()
-    time.sleep(2)
+    time.sleep(1.5)
     equal("but does not tell again what it has told", 1, len(calls))
     receiver.shutdown()
     receiver.server_close()

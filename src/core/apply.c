@@ -371,6 +371,7 @@ static void reopen_task(struct experiment_state_data *experiment, uint64_t numbe
 static void reopen(const struct target *target)
 {
     target->workflow->state = WORKFLOW_RUNNING;
+    target->workflow->ended_ms = 0;
     target->experiment->cancelled = 0;
     target->experiment->was_skipped = false;
     if (target->experiment->state == EXPERIMENT_ENDED) {
@@ -464,6 +465,7 @@ void apply_fact(struct core *core, const struct fact *fact)
     }
     case FACT_ENDED:
         core_workflow_at(core, fact->workflow)->state = (enum core_workflow_state)fact->outcome;
+        core_workflow_at(core, fact->workflow)->ended_ms = fact->at_ms;
         break;
     case FACT_TASK_CANCELLED:
         apply_task_cancelled(core, fact);

@@ -348,6 +348,7 @@ bool core_node_has(const struct core *core, uint32_t node, const struct core_att
 
 bool core_is_submitted(const struct core *core, uint32_t workflow);
 enum core_workflow_state core_workflow_state(const struct core *core, uint32_t workflow);
+int64_t core_workflow_ended_ms(const struct core *core, uint32_t workflow); /* 0: not known */
 void core_experiment_view(const struct core *core, uint32_t workflow, uint32_t experiment,
                           struct core_experiment_view *out);
 void core_task_view(const struct core *core, uint32_t workflow, uint32_t experiment, uint64_t task,

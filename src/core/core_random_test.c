@@ -197,6 +197,8 @@ static void restart(struct cluster *cluster)
 static void add_views(struct cluster *cluster, struct str *out)
 {
     for (uint32_t w = 1; w <= cluster->defined; w++) {
+        str_addf(out, "%u: %d %lld\n", w, core_workflow_state(cluster->core, w),
+                 (long long)core_workflow_ended_ms(cluster->core, w));
         for (uint32_t e = 0; e < cluster->experiment_count[w - 1]; e++) {
             for (uint64_t t = 0; t < cluster->specs[w - 1][e].task_count; t++) {
                 struct core_task_view view;

@@ -100,6 +100,7 @@ struct workflow {
     int32_t priority;
     bool submitted;
     enum core_workflow_state state;
+    int64_t ended_ms;    /* 0: it runs, or was ended by a version that did not note it */
     uint64_t live_share; /* cpu_milli of its live attempts, each counting at least 1 */
     bool gang_waits; /* it has the gang of its priority that was the first to wait: it goes before
                         the others until that has started, or a stream of small tasks, whose

@@ -14,7 +14,7 @@
 
 enum {
     SNAPSHOT_MAGIC = 0x44524f56,
-    SNAPSHOT_VERSION = 3,
+    SNAPSHOT_VERSION = 4, /* since then: when workflows ended */
     SNAPSHOT_VERSION_OLDEST = 1,
     TASK_BYTES = 30,
 };
@@ -91,6 +91,7 @@ void core_snapshot_write(const struct core *core, struct str *out)
         const struct workflow *workflow = &core->workflows[w];
         add_number(out, workflow->submitted);
         add_number(out, (uint64_t)workflow->state);
+        add_number(out, (uint64_t)workflow->ended_ms);
         add_number(out, workflow->experiment_count);
         for (size_t e = 0; e < workflow->experiment_count; e++) {
             add_experiment(out, &workflow->experiments[e]);
@@ -304,13 +305,15 @@ static bool take_workflow(struct reader *reader, struct workflow *workflow)
 {
     uint64_t submitted = take(reader, 8);
     uint64_t state = take(reader, 8);
+    uint64_t ended_ms = reader->version >= 4 ? take(reader, 8) : 0;
     uint64_t experiment_count = take(reader, 8);
-    if (reader->bad || submitted > 1 || state > WORKFLOW_CANCELLED ||
+    if (reader->bad || submitted > 1 || state > WORKFLOW_CANCELLED || ended_ms > INT64_MAX ||
         experiment_count != workflow->experiment_count) {
         return false;
     }
     workflow->submitted = submitted == 1;
     workflow->state = (enum core_workflow_state)state;
+    workflow->ended_ms = (int64_t)ended_ms;
     for (size_t e = 0; e < workflow->experiment_count; e++) {
         struct experiment_state_data *experiment = &workflow->experiments[e];
         if (!take_experiment(reader, experiment)) {

@@ -13,6 +13,11 @@ enum core_workflow_state core_workflow_state(const struct core *core, uint32_t w
     return core_workflow_at(core, workflow)->state;
 }
 
+int64_t core_workflow_ended_ms(const struct core *core, uint32_t workflow)
+{
+    return core_workflow_at(core, workflow)->ended_ms;
+}
+
 void core_experiment_view(const struct core *core, uint32_t workflow, uint32_t experiment,
                           struct core_experiment_view *out)
 {

@@ -186,7 +186,7 @@ static bool may_accept(const struct actor *actor, uint32_t accepted, int64_t now
  * libmicrohttpd must hear before anything is waited for. */
 static bool accept_new(struct actor *actor, int64_t now_ms)
 {
-    uint32_t accepted = 0; /* libmicrohttpd tells of them when it runs */
+    uint32_t accepted = 0; /* libmicrohttpd may tell of them only when it runs */
     for (int i = 0; i < ACCEPTS_A_ROUND && may_accept(actor, accepted, now_ms); i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof address;

@@ -111,21 +111,25 @@ void hooks_revived(struct server *server, struct flow *flow)
     record(server, flow);
 }
 
-/* When the last of its tasks ended. */
-static int64_t last_end_ms(const struct server *server, const struct flow *flow)
+/* When it ended; if an older version did not note that, when the last of its tasks did. */
+static int64_t end_of(const struct server *server, const struct flow *flow)
 {
-    int64_t last_ms = flow->created_ms;
-    for (uint32_t e = 0; e < flow->recipe->experiment_count; e++) {
+    int64_t now_ms = clock_unix_ms();
+    int64_t last_ms = core_workflow_ended_ms(server->core, flow->number);
+    bool is_known = last_ms > 0;
+    for (uint32_t e = 0; !is_known && e < flow->recipe->experiment_count; e++) {
         struct core_experiment_view view;
         core_experiment_view(server->core, flow->number, e, &view);
         for (uint64_t t = 0; t < view.tasks; t++) {
             struct core_task_view task;
             core_task_view(server->core, flow->number, e, t, &task);
-            int64_t end_ms = task.started_ms > 0 ? task.started_ms + task.duration_ms : 0;
+            bool can_be = task.started_ms > 0 && task.started_ms < now_ms - task.duration_ms;
+            int64_t end_ms = can_be ? task.started_ms + task.duration_ms : 0;
             last_ms = end_ms > last_ms ? end_ms : last_ms;
         }
     }
-    return last_ms;
+    last_ms = last_ms > flow->created_ms ? last_ms : flow->created_ms;
+    return last_ms < now_ms ? last_ms : now_ms;
 }
 
 static void restore(struct server *server, struct flow *flow)
@@ -142,7 +146,7 @@ static void restore(struct server *server, struct flow *flow)
     flow->ended_ms = at_ms <= INT64_MAX ? (int64_t)at_ms : 0;
     flow->told = (uint32_t)told;
     if (flow->ended_ms == 0) {
-        flow->ended_ms = last_end_ms(server, flow);
+        flow->ended_ms = end_of(server, flow);
         flow->told = clock_unix_ms() - flow->ended_ms > NEWS_MS ? UINT32_MAX : 0;
         record(server, flow);
     }

@@ -31,7 +31,9 @@ static int64_t spent_micro(struct hunt *hunt)
         core_task_view(hunt->server->core, hunt->home->flow->number, hunt->number, task, &view);
         const struct herd_node *node =
             view.attempt > 0 ? herd_at(&hunt->server->herd, view.node) : NULL;
-        if (!node || view.started_ms == 0) {
+        /* How long a lost one ran before that is not known: whole days may have passed. */
+        bool is_lost = view.state != TASK_RUNNING && view.outcome == OUT_NODE_LOST;
+        if (!node || view.started_ms == 0 || is_lost) {
             continue;
         }
         int64_t ms = view.state == TASK_RUNNING ? now_ms - view.started_ms : view.duration_ms;

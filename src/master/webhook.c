@@ -23,7 +23,6 @@ enum {
     FLIGHTS_MAX = 16,            /* calls under way at a time */
     ANSWER_BYTES_MAX = 64 << 10, /* an answer that goes on is cut off; its status counts */
     SECRET_BYTES_MAX = 64 << 10,
-    NEWS_MAX = 100,
 };
 
 /* What travels to the thread: this, then url, secret file, id and body, without NULs. */
@@ -110,7 +109,6 @@ static void call_end(struct worker *worker, struct call *call, bool is_sent, con
         err_set(&news.why, ERR_IO, "webhook of workflow %.100s to %.100s: %.150s (%d tries)",
                 call->id, str_text(&host), why, call->tries);
     }
-    /* Where nobody reads, nobody is interested. */
     zmq_send(worker->socket, &news, sizeof news, ZMQ_DONTWAIT);
     atomic_fetch_add(is_sent ? &worker->webhook->sent : &worker->webhook->failed, 1);
     atomic_fetch_sub(&worker->webhook->waiting, 1);
@@ -443,15 +441,14 @@ static void *worker_main(void *argument)
 
 /* --- the master's side ------------------------------------------------------------------------ */
 
-/* 0: no limit. */
-static void *open_socket(void *zmq_context, int send_max, int receive_max)
+static void *open_socket(void *zmq_context)
 {
     void *socket = zmq_socket(zmq_context, ZMQ_PAIR);
     CHECK(socket);
     int none = 0;
     CHECK(zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof none) == 0);
-    CHECK(zmq_setsockopt(socket, ZMQ_SNDHWM, &send_max, sizeof send_max) == 0);
-    CHECK(zmq_setsockopt(socket, ZMQ_RCVHWM, &receive_max, sizeof receive_max) == 0);
+    CHECK(zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof none) == 0);
+    CHECK(zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof none) == 0);
     return socket;
 }
 
@@ -464,9 +461,9 @@ struct webhook *webhook_start_with(void *zmq_context, int64_t pause_ms, int64_t 
     webhook->pause_ms = pause_ms;
     webhook->timeout_ms = timeout_ms;
     snprintf(address, sizeof address, "inproc://webhook-%p", (void *)webhook);
-    /* Posts are bounded by webhook->waiting, news by these. */
-    webhook->socket = open_socket(zmq_context, 0, NEWS_MAX);
-    webhook->thread_socket = open_socket(zmq_context, NEWS_MAX, 0);
+    /* Posts are bounded by webhook->waiting; news must not be lost, and are as many as posts. */
+    webhook->socket = open_socket(zmq_context);
+    webhook->thread_socket = open_socket(zmq_context);
     CHECK(zmq_bind(webhook->socket, address) == 0);
     CHECK(zmq_connect(webhook->thread_socket, address) == 0);
     CHECK(pthread_create(&webhook->thread, NULL, worker_main, webhook) == 0);

@@ -62,7 +62,7 @@ struct webhook_news { /* a call is over */
         why; /* it was given up, for a note to the user: "webhook of workflow ID to HOST: ...".
               * The path of the URL, which may be a secret, is not in it. ERR_OK: sent */
 };
-/* False: there is no more news. Too much that nobody reads is dropped. */
+/* False: there is no more news. Whoever posts reads it, or it takes ever more memory. */
 bool webhook_read(struct webhook *webhook, struct webhook_news *out);
 
 /* Goes on for at most patience_ms, while calls wait; then ends and frees all. True: every call that

@@ -177,9 +177,28 @@ static void end_write(struct cache_disk *disk, struct cache_file *file, struct r
     }
 }
 
+/* Whether something is being written there, which might come to lie over what is written now. */
+static bool is_flown_over(const struct cache_disk *disk, const struct container *container,
+                          struct range range)
+{
+    size_t count = disk->writer ? cache_writer_jobs(disk->writer) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct cache_flight *flight =
+            &disk->flights[(disk->flight_first + i) % CACHE_JOBS_MAX];
+        if (flight->range.begin < range.end && range.begin < flight->range.end &&
+            container_equal(&flight->container, container)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void cache_disk_write(struct cache_disk *disk, const struct container *container, uint64_t offset,
                       const void *bytes, size_t size)
 {
+    if (is_flown_over(disk, container, (struct range){offset, offset + size})) {
+        cache_disk_settle(disk, true);
+    }
     struct cache_file *file = begin_write(disk, container, offset, size);
     if (file) {
         int fd = cache_file_open(disk, file, true);
@@ -232,6 +251,19 @@ void cache_disk_keep(struct cache_disk *disk, const struct container *container,
     cache_writer_start(disk->writer, job);
 }
 
+/* Whatever of it is not known to be good. */
+static void punch_gaps(struct cache_disk *disk, struct cache_file *file, struct range range)
+{
+    for (uint64_t at = range.begin; at < range.end;) {
+        uint64_t next = ranges_next(&file->ranges, at);
+        uint64_t end = next < range.end ? next : range.end;
+        if (at < end) {
+            punch(disk, file, at, end);
+        }
+        at = next < range.end ? ranges_covered_to(&file->ranges, next) : range.end;
+    }
+}
+
 void cache_disk_settle(struct cache_disk *disk, bool wait)
 {
     for (struct cache_job *job = NULL;
@@ -241,8 +273,8 @@ void cache_disk_settle(struct cache_disk *disk, bool wait)
         bool is_same = file && file->id == flight.file; /* another does not have these bytes */
         if (is_same && !flight.spoiled) {
             end_write(disk, file, flight.range, job->failed);
-        } else if (is_same && ranges_next(&file->ranges, flight.range.begin) >= flight.range.end) {
-            punch(disk, file, flight.range.begin, flight.range.end); /* they are not counted */
+        } else if (is_same) {
+            punch_gaps(disk, file, flight.range); /* they are not counted */
         }
         cache_body_drop(job->body);
         free(job);

@@ -256,6 +256,24 @@ static void test_a_write_that_does_not_count_takes_nothing_from_its_neighbours(v
     cache_disk_close(disk);
 }
 
+/* What came damaged is being written when it is dropped, fetched again and written at once. */
+static void test_what_is_written_at_once_is_not_overwritten_by_what_was_before(void **state)
+{
+    (void)state;
+    struct cache_disk *disk = open_disk(64 * MIB);
+    struct container container = nth(0);
+    struct cache_body *bad = body_of(1, 0, MIB + 1); /* another container's bytes */
+    is_held = true;
+    cache_disk_keep(disk, &container, 0, bad, false);
+    cache_body_drop(bad);
+    cache_disk_drop(disk, &container, 4096, 8192);
+    is_held = false;
+    keep(disk, 0, 4096, 8192);
+    cache_disk_settle(disk, true);
+    assert_int_equal(check_disk(disk), 8192);
+    cache_disk_close(disk);
+}
+
 /* Files come and go, and are cut, while they are written to. */
 static void test_random_work_never_leaves_wrong_bytes(void **state)
 {
@@ -327,6 +345,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             test_a_write_that_does_not_count_takes_nothing_from_its_neighbours, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_what_is_written_at_once_is_not_overwritten_by_what_was_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_random_work_never_leaves_wrong_bytes, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_memory_of_the_usual_size_is_used_again, set_up,

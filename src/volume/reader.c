@@ -93,18 +93,35 @@ static const struct err *failure_of(struct reader *reader, const struct place *p
 {
     const struct waiting *waiting = find_waiting(reader, place);
     if (!waiting && reader->waiting_count == READER_WAITING_MAX) {
-        waiting = &reader->waiting[reader->waiting_next % READER_WAITING_MAX];
+        waiting = &reader->waiting[0];
+        for (size_t i = 1; i < READER_WAITING_MAX; i++) {
+            waiting = reader->waiting[i].since < waiting->since ? &reader->waiting[i] : waiting;
+        }
     }
     return waiting ? reader_failure(reader, place, waiting->since) : NULL;
 }
 
-/* False: it is waited for already. */
+/* A free one; else one that can be forgotten, its ask then begins to wait anew. NULL: what came for
+ * every single one of them was damaged, and that is not to be forgotten. */
+static struct waiting *find_slot(struct reader *reader)
+{
+    bool is_full = reader->waiting_count == READER_WAITING_MAX;
+    for (size_t i = 0; i < READER_WAITING_MAX; i++) {
+        struct waiting *slot = &reader->waiting[reader->waiting_next++ % READER_WAITING_MAX];
+        if (slot->place.container.kind == 0 || (is_full && slot->damaged == 0)) {
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+/* False: it is waited for already, or cannot be remembered. */
 static bool begin_wait(struct reader *reader, const struct place *place)
 {
-    if (find_waiting(reader, place)) {
+    struct waiting *slot = find_waiting(reader, place) ? NULL : find_slot(reader);
+    if (!slot) {
         return false;
     }
-    struct waiting *slot = &reader->waiting[reader->waiting_next++ % READER_WAITING_MAX];
     reader->waiting_count += slot->place.container.kind == 0;
     *slot = (struct waiting){.place = *place, .since = reader->progress};
     return true;
@@ -145,13 +162,11 @@ static enum err_code handle_damage(struct reader *reader, const struct place *pl
 {
     reader->stats.damaged++;
     drop_place(reader, place);
+    reader->stats.misses += begin_wait(reader, place);
     struct waiting *waiting = find_waiting(reader, place);
-    bool is_forgotten = !waiting && reader->waiting_count == READER_WAITING_MAX;
-    if (is_forgotten || (waiting && waiting->damaged + 1 == READER_DAMAGED_MAX)) {
+    if (!waiting || ++waiting->damaged == READER_DAMAGED_MAX) {
         return err_set(err, ERR_CORRUPT, "%s", why->text);
     }
-    reader->stats.misses += begin_wait(reader, place);
-    find_waiting(reader, place)->damaged++;
     struct ahead_want want = {place->container, {place->begin, place->end}, false};
     reader_fetch_needed(reader, place, &want);
     return ERR_AGAIN;

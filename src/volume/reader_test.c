@@ -245,6 +245,35 @@ static void test_however_much_is_damaged_everybody_is_told(void **state)
     expect(test, 1, 0, 1000);
 }
 
+static void test_however_many_others_wait_damage_is_told(void **state)
+{
+    struct test *test = *state;
+    enum { OTHERS = 200, OTHER_BYTES = 4096 };
+    test->options.folder = NULL;
+    reopen(test);
+    test->fake.damaged_at = 100;
+    test->fake.damaged_times = 1000000;
+    enum err_code code = ERR_AGAIN;
+    uint64_t at = 0;
+    for (int round = 0; code == ERR_AGAIN; round++) {
+        assert_true(round < 10);
+        struct extent bad = fake_extent(&test->fake, 0, 50, 1000);
+        struct reader_ask ask = {&bad, 0, 1};
+        const void *bytes = NULL;
+        code = reader_get(test->reader, &ask, &bytes, NULL);
+        for (int i = 0; i < OTHERS; i++, at += OTHER_BYTES) {
+            struct extent other =
+                fake_extent(&test->fake, 1 + at / PACK_BYTES % 3, at % PACK_BYTES, OTHER_BYTES);
+            struct reader_ask other_ask = {&other, 0, 2};
+            (void)!reader_get(test->reader, &other_ask, &bytes, NULL);
+        }
+        while (test->fake.first) {
+            object_run(&test->fake.store, 0);
+        }
+    }
+    assert_int_equal(code, ERR_CORRUPT);
+}
+
 /* Without a folder. A read of many pieces that asks for all of them again whenever one has come. */
 static void test_a_read_of_many_scattered_pieces_fetches_each_once(void **state)
 {
@@ -563,6 +592,7 @@ int main(void)
         TEST(test_damage_in_the_cache_and_on_the_way_is_fetched_again),
         TEST(test_damage_in_the_store_is_said_and_never_given_out),
         TEST(test_however_much_is_damaged_everybody_is_told),
+        TEST(test_however_many_others_wait_damage_is_told),
         TEST(test_a_read_of_many_scattered_pieces_fetches_each_once),
         TEST(test_what_the_store_says_is_passed_on_once),
         TEST(test_a_failure_is_told_to_those_who_waited_and_to_nobody_else),

@@ -147,6 +147,9 @@ static bool is_local(int fd)
         0x00c36400, /* Ceph */
         0x0bd00bd0, /* Lustre */
         0x5346414f, /* AFS */
+        0x6b414653, /* the kernel's AFS */
+        0x19830326, /* BeeGFS */
+        0x20030528, /* OrangeFS */
         0x01161970, /* GFS2 */
         0x7461636f, /* OCFS2 */
         0x47504653, /* GPFS */
