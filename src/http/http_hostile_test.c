@@ -339,7 +339,7 @@ static void who_came_when_no_descriptor_was_left_is_served_later(void **state)
     few = before;
     few.rlim_cur = FILES;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    int taken[FILES];
+    int taken[FILES] = {0};
     size_t count = 0;
     for (int fd = dup(stream); fd >= 0; fd = dup(stream)) {
         taken[count++] = fd;
