@@ -150,7 +150,9 @@ static void restore(struct server *server, struct flow *flow)
         flow->told = clock_unix_ms() - flow->ended_ms > NEWS_MS ? UINT32_MAX : 0;
         record(server, flow);
     }
-    tell(server, flow);
+    if (server->options->serve) { /* `drover run` has its one chance at its end */
+        tell(server, flow);
+    }
 }
 
 void hooks_restore(struct server *server)
