@@ -19,7 +19,7 @@ END
 submit plain.yaml
 check "a search with a limit ends" finished "$id"
 trials=$(grep -c '"kind":"suggested"' "$STATE/workflows/$id/trials.log")
-check "after about as many trials as that buys, not $trials" test "$trials" -ge 6 -a "$trials" -le 14
+check "after about as many trials as that buys (8 if the machine is quick): $trials" test "$trials" -ge 3 -a "$trials" -le 14
 check_output "and says why" 'the budget is spent: .* of 4.00 USD' drover trials "$id"
 
 # The first are good and run to their end; the others are worse from the beginning, and stopped.
