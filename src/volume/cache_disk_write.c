@@ -19,15 +19,30 @@ enum {
 
 /* -- room ------------------------------------------------------------------------------------- */
 
+/* The next that is being written to this part of a container, from the *at-th job on; NULL: none.
+ */
+static struct cache_flight *next_flight(struct cache_disk *disk, const struct container *container,
+                                        struct range range, size_t *at)
+{
+    size_t count = disk->writer ? cache_writer_jobs(disk->writer) : 0;
+    while (*at < count) {
+        struct cache_flight *flight =
+            &disk->flights[(disk->flight_first + (*at)++) % CACHE_JOBS_MAX];
+        if (flight->range.begin < range.end && range.begin < flight->range.end &&
+            container_equal(&flight->container, container)) {
+            return flight;
+        }
+    }
+    return NULL;
+}
+
 void cache_file_spoil(struct cache_disk *disk, const struct cache_file *file, uint64_t begin,
                       uint64_t end)
 {
-    size_t count = disk->writer ? cache_writer_jobs(disk->writer) : 0;
-    for (size_t i = 0; i < count; i++) {
-        struct cache_flight *flight = &disk->flights[(disk->flight_first + i) % CACHE_JOBS_MAX];
-        flight->spoiled =
-            flight->spoiled ||
-            (flight->file == file->id && flight->range.begin < end && begin < flight->range.end);
+    struct range range = {begin, end};
+    struct cache_flight *flight = NULL;
+    for (size_t at = 0; (flight = next_flight(disk, &file->container, range, &at));) {
+        flight->spoiled = true;
     }
 }
 
@@ -177,27 +192,12 @@ static void end_write(struct cache_disk *disk, struct cache_file *file, struct r
     }
 }
 
-/* Whether something is being written there, which might come to lie over what is written now. */
-static bool is_flown_over(const struct cache_disk *disk, const struct container *container,
-                          struct range range)
-{
-    size_t count = disk->writer ? cache_writer_jobs(disk->writer) : 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct cache_flight *flight =
-            &disk->flights[(disk->flight_first + i) % CACHE_JOBS_MAX];
-        if (flight->range.begin < range.end && range.begin < flight->range.end &&
-            container_equal(&flight->container, container)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void cache_disk_write(struct cache_disk *disk, const struct container *container, uint64_t offset,
                       const void *bytes, size_t size)
 {
-    if (is_flown_over(disk, container, (struct range){offset, offset + size})) {
-        cache_disk_settle(disk, true);
+    size_t at = 0;
+    if (next_flight(disk, container, (struct range){offset, offset + size}, &at)) {
+        cache_disk_settle(disk, true); /* or that would come to lie over this */
     }
     struct cache_file *file = begin_write(disk, container, offset, size);
     if (file) {

@@ -14,12 +14,14 @@
 
 static struct object_shelf *shelf;
 static char locks[64];
+static char host[VOLUME_WORD_MAX];
 
 static int set_up(void **state)
 {
     (void)state;
     struct volume_format format = {.pack_bytes = PACK_BYTES_MIN};
     struct engine_caller caller = {.now_ns = 1};
+    assert_int_equal(gethostname(host, sizeof host - 1), 0);
     shelf = object_shelf_create();
     struct object_store *store = object_memory_open(shelf);
     assert_int_equal(volume_format_write(store, &format, &caller, NULL), ERR_OK);
@@ -47,14 +49,14 @@ static enum err_code open_with(const char *folder, struct volume **out)
 }
 
 /* As if the owner that head names were of another boot of a machine of that name. */
-static void move_owner(const char *host, const char *boot)
+static void move_owner(const char *to_host, const char *boot)
 {
     struct object_store *store = object_memory_open(shelf);
     AUTO_STR struct str bytes = {0};
     struct volume_head head = {0};
     assert_int_equal(object_get(store, "head", &bytes, NULL, NULL), ERR_OK);
     assert_int_equal(volume_head_decode(str_text(&bytes), bytes.size, &head, NULL), ERR_OK);
-    snprintf(head.owner.host, sizeof head.owner.host, "%s", host);
+    snprintf(head.owner.host, sizeof head.owner.host, "%s", to_host);
     snprintf(head.owner.boot, sizeof head.owner.boot, "%s", boot);
     str_clear(&bytes);
     volume_head_encode(&head, &bytes);
@@ -78,8 +80,6 @@ static size_t lock_count(void)
 static void test_an_owner_that_a_reboot_ended_is_succeeded(void **state)
 {
     (void)state;
-    char host[VOLUME_WORD_MAX] = "";
-    assert_int_equal(gethostname(host, sizeof host - 1), 0);
     struct volume *first = NULL;
     struct volume *second = NULL;
     assert_int_equal(open_with(locks, &first), ERR_OK);
@@ -103,8 +103,6 @@ static void test_an_owner_that_a_reboot_ended_is_succeeded(void **state)
 static void test_a_copy_of_a_lock_proves_nothing(void **state)
 {
     (void)state;
-    char host[VOLUME_WORD_MAX] = "";
-    assert_int_equal(gethostname(host, sizeof host - 1), 0);
     struct volume *first = NULL;
     struct volume *second = NULL;
     assert_int_equal(open_with(locks, &first), ERR_OK);
