@@ -25,10 +25,10 @@ enum { STATS_MAX = 16 << 10, SAID_MAX = 64 << 10 };
 
 enum err_code mount_talk_log_path(struct str *out, struct err *err)
 {
-    if (!volume_state_path(out)) {
-        return err_set(err, ERR_NOT_FOUND, "HOME is not set: no place for the mount's log");
+    enum err_code code = volume_state_path(out, err);
+    if (code == ERR_OK) {
+        code = io_make_dirs(str_text(out), err);
     }
-    enum err_code code = io_make_dirs(str_text(out), err);
     str_add(out, "/mount.log");
     return code;
 }

@@ -60,25 +60,26 @@ bool volume_ref_looks_like_one(const char *text)
     return path != NULL && slash == path + 1;
 }
 
-static enum err_code data_folder(const char *variable, const char *below_home, struct str *out,
+/* The drover folder of a kind of files: below the variable's folder, or in HOME. */
+static enum err_code user_folder(const char *variable, const char *below_home, struct str *out,
                                  struct err *err)
 {
     const char *base = getenv(variable);
     const char *home = getenv("HOME");
     if (base && base[0] == '/') {
-        str_add(out, base);
+        str_addf(out, "%s/drover", base);
     } else if (home && home[0] == '/') {
-        str_addf(out, "%s/%s", home, below_home);
+        str_addf(out, "%s/%s/drover", home, below_home);
     } else {
-        return err_set(err, ERR_NOT_FOUND, "HOME is not set: no place for the list of volumes");
+        return err_set(err, ERR_INVALID, "neither HOME nor %s is set to a folder", variable);
     }
-    str_add(out, "/drover/volumes");
     return ERR_OK;
 }
 
 static enum err_code list_path(const char *name, struct str *out, struct err *err)
 {
-    enum err_code code = data_folder("XDG_DATA_HOME", ".local/share", out, err);
+    enum err_code code = user_folder("XDG_DATA_HOME", ".local/share", out, err);
+    str_add(out, "/volumes");
     if (code == ERR_OK && name) {
         str_addf(out, "/%s.json", name);
     }
@@ -289,9 +290,9 @@ enum err_code volume_ref_store(const struct volume_ref *ref, bool create, struct
 
 enum err_code volume_ref_cache(const struct volume_format *format, struct str *out, struct err *err)
 {
-    enum err_code code = data_folder("XDG_CACHE_HOME", ".cache", out, err);
+    enum err_code code = user_folder("XDG_CACHE_HOME", ".cache", out, err);
     if (code == ERR_OK) {
-        str_add_char(out, '/');
+        str_add(out, "/volumes/");
         for (size_t i = 0; i < sizeof format->uuid; i++) {
             str_addf(out, "%02x", format->uuid[i]);
         }
@@ -350,19 +351,9 @@ enum err_code volume_use_advise(const struct volume_ref *ref, enum err_code code
     return code;
 }
 
-bool volume_state_path(struct str *out)
+enum err_code volume_state_path(struct str *out, struct err *err)
 {
-    const char *base = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    if (base && base[0] == '/') {
-        str_addf(out, "%s/drover", base);
-        return true;
-    }
-    if (home && home[0] == '/') {
-        str_addf(out, "%s/.local/state/drover", home);
-        return true;
-    }
-    return false;
+    return user_folder("XDG_STATE_HOME", ".local/state", out, err);
 }
 
 enum err_code volume_use_open(const struct volume_ref *ref,
@@ -382,9 +373,9 @@ enum err_code volume_use_open(const struct volume_ref *ref,
         return code;
     }
     AUTO_STR struct str locks = {0};
-    bool has_place = volume_state_path(&locks);
+    bool has_place = options->writes && volume_state_path(&locks, NULL) == ERR_OK;
     str_add(&locks, "/owners");
-    has_place = has_place && options->writes && io_make_dirs(str_text(&locks), NULL) == ERR_OK;
+    has_place = has_place && io_make_dirs(str_text(&locks), NULL) == ERR_OK;
     if (!has_place && options->state) {
         str_clear(&locks);
         str_addf(&locks, "%s/owners", options->state);

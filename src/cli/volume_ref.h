@@ -52,8 +52,8 @@ struct volume_use { /* an open volume and what reads its data */
     struct volume *volume;
     struct reader *reader;
 };
-/* Where this user's volumes keep what only this machine needs; false: HOME is not set. */
-bool volume_state_path(struct str *out);
+/* Where this user's volumes keep what only this machine needs. ERR_INVALID: HOME is not set. */
+MUST_USE enum err_code volume_state_path(struct str *out, struct err *err);
 
 struct volume_use_options {
     bool writes;

@@ -193,6 +193,11 @@ void hooks_stop(struct server *server)
         nanosleep(&(struct timespec){.tv_nsec = counts.waiting > 0 ? LOOK_MS * 1000000 : 0}, NULL);
     }
     hooks_read(server);
+    if (counts.waiting > 0) {
+        server_note(server, "webhooks that did not answer: %" PRIu64 "; %s", counts.waiting,
+                    server->options->serve ? "they are told when the server runs again"
+                                           : "they are not told of this end");
+    }
     (void)!webhook_stop(server->webhook, 0);
     server->webhook = NULL;
 }
