@@ -51,7 +51,7 @@ check_equal "removed at one, it is read where it is open" three "$(cat <&5)"
 check_exit 1 "but has no name" test -e "$B/f"
 exec 5<&-
 cat >moved.py <<'PY'
-import os, sys
+import ctypes, os, sys
 a, b = sys.argv[1:]
 os.makedirs(a + "/m/one/below")
 os.mkdir(a + "/m/two")
@@ -71,6 +71,19 @@ assert os.getcwd() == b + "/m/moved", os.getcwd()
 os.rename(a + "/m/moved", a + "/m/one/moved")
 assert os.listdir(".") == ["file"]
 assert os.listdir(b + "/m/one/moved") == ["file"]
+libc = ctypes.CDLL(None, use_errno=True)
+os.makedirs(b + "/x/left")
+os.makedirs(b + "/y/z/right")
+for mine, there in ((b + "/x", b + "/y/z"), (b + "/y/z", b + "/x")):
+    os.chdir(mine)
+    number, content = os.stat(".").st_ino, os.listdir(".")
+    done = libc.renameat2(-100, (b + "/x").encode(), -100, (b + "/y/z").encode(), 2)
+    assert done == 0, os.strerror(ctypes.get_errno())
+    os.stat(there)
+    os.stat(mine)
+    assert os.getcwd() == there, os.getcwd()
+    assert os.stat(there).st_ino == number and os.listdir(there) == content
+    assert os.listdir(a + there[len(b):]) == content
 PY
 check "a folder that one moves the other moves on, and who is in it stays there" python3 moved.py "$A" "$B"
 head -c 9000000 /dev/urandom >big

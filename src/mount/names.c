@@ -2,6 +2,7 @@
 #include "mount/back.h"
 
 #include <errno.h>
+#include <linux/fs.h>
 #include <sys/stat.h>
 
 static void reply_entry(struct mount *mount, struct request *request, struct engine_attr *attr)
@@ -206,6 +207,23 @@ static void on_rmdir(fuse_req_t req, fuse_ino_t folder, const char *name)
     remove_name(req, folder, name, true);
 }
 
+/* What changes places with what is renamed. */
+static enum err_code settle_other(struct mount *mount, struct request *request,
+                                  struct engine_attr *out, int *posix, struct err *err)
+{
+    enum err_code code =
+        back_lookup_in(mount, request, request->folder, request->new_name, out, posix, err);
+    return code == ERR_OK ? settle_draft(mount, out->inode, posix, err) : code;
+}
+
+static void move_spot(struct mount *mount, const struct engine_attr *attr, uint64_t folder,
+                      const char *name)
+{
+    if (mount->spots && S_ISDIR(attr->mode)) {
+        spots_move(mount->spots, attr->inode, folder, name);
+    }
+}
+
 static bool try_rename(struct mount *mount, struct request *request)
 {
     struct engine_rename rename = {.from = request->inode,
@@ -215,12 +233,16 @@ static bool try_rename(struct mount *mount, struct request *request)
                                    .flags = request->flags,
                                    .is_open = file_is_open,
                                    .context = mount};
-    struct engine_attr attr;
+    bool is_exchange = (request->flags & RENAME_EXCHANGE) != 0;
+    struct engine_attr attr, other;
     struct err err;
     int posix;
     enum err_code code = back_lookup(mount, request, &attr, &posix, &err);
     if (code == ERR_OK) {
         code = settle_draft(mount, attr.inode, &posix, &err);
+    }
+    if (code == ERR_OK && is_exchange) {
+        code = settle_other(mount, request, &other, &posix, &err);
     }
     if (code == ERR_OK) {
         code = back_rename(mount, request, &rename, &posix, &err);
@@ -228,8 +250,9 @@ static bool try_rename(struct mount *mount, struct request *request)
     if (code != ERR_OK) {
         return request_settle(mount, request, code, posix, &err);
     }
-    if (mount->spots && S_ISDIR(attr.mode)) {
-        spots_move(mount->spots, attr.inode, request->folder, request->new_name);
+    move_spot(mount, &attr, request->folder, request->new_name);
+    if (is_exchange) {
+        move_spot(mount, &other, request->inode, request->name);
     }
     fuse_reply_err(request->req, 0);
     return true;
