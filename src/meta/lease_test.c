@@ -184,11 +184,13 @@ static void test_another_version_of_the_protocol_is_refused(void **state)
     world_end(&world);
 }
 
-/* Files opened without waiting, or not, and closed: in the end the owner counts what is open. */
+/* Files opened without waiting, or not, or made, and closed: in the end the owner counts what is
+ * open. */
 struct opened {
     struct meta_call *call; /* it waits for an answer */
     uint64_t inode;
     bool is_open;
+    bool is_made; /* anew, each time */
 };
 
 static void open_or_close(struct world *world, size_t mount, struct opened *file)
@@ -198,13 +200,22 @@ static void open_or_close(struct world *world, size_t mount, struct opened *file
     if (file->call) {
         if (meta_call_answer(file->call)) {
             assert_int_equal(meta_call_answer(file->call)->code, ERR_OK);
+            file->inode = meta_call_answer(file->call)->attr->inode;
             meta_link_drop(link, file->call);
             file->call = NULL;
         }
     } else if (file->is_open) {
         Drover__MetaOp op = world_op(DROVER__META_VERB__META_VERB_CLOSE, file->inode, NULL);
+        op.flags = file->is_made;
         meta_link_drop(link, meta_link_ask(link, &op));
         file->is_open = false;
+    } else if (file->is_made) {
+        char name[32];
+        snprintf(name, sizeof name, "%llx", (unsigned long long)rng_next(&world->rng));
+        Drover__MetaOp op = make_op(ENGINE_ROOT, name, S_IFREG | 0644);
+        op.flags = 1;
+        file->call = meta_link_ask(link, &op);
+        file->is_open = true;
     } else {
         Drover__MetaOp op = world_op(DROVER__META_VERB__META_VERB_OPEN, file->inode, NULL);
         if (meta_link_open(link, &op, world->now_ms, &file->call, &attr)) {
@@ -217,7 +228,7 @@ static void open_or_close(struct world *world, size_t mount, struct opened *file
 
 static void run_opens(uint64_t seed)
 {
-    enum { FILES = 5, STEPS = 1500 };
+    enum { INODES = 3, FILES = 3 * INODES, STEPS = 1500 }; /* each twice, and some are made */
     struct world world;
     struct opened files[WORLD_MOUNTS][FILES] = {0};
     uint64_t wanted = 0;
@@ -226,8 +237,17 @@ static void run_opens(uint64_t seed)
         char name[16];
         snprintf(name, sizeof name, "o%zu", i);
         Drover__MetaOp make = make_op(ENGINE_ROOT, name, S_IFREG | 0644);
-        assert_int_equal(world_do(&world, 0, &make, NULL, &files[0][i].inode), ERR_OK);
-        files[1][i].inode = files[2][i].inode = files[0][i].inode;
+        files[0][i].inode = i < INODES ? 0 : files[0][i - INODES].inode;
+        if (i < INODES) {
+            assert_int_equal(world_do(&world, 0, &make, NULL, &files[0][i].inode), ERR_OK);
+            Drover__MetaOp sync =
+                world_op(DROVER__META_VERB__META_VERB_SYNC, files[0][i].inode, NULL);
+            assert_int_equal(world_do(&world, 0, &sync, NULL, NULL), ERR_OK);
+        }
+        for (size_t j = 0; j < WORLD_MOUNTS; j++) {
+            files[j][i] =
+                (struct opened){.inode = files[0][i].inode, .is_made = i >= FILES - INODES};
+        }
     }
     for (int step = 0; step < STEPS; step++) {
         size_t mount = rng_below(&world.rng, WORLD_MOUNTS);
@@ -237,6 +257,10 @@ static void run_opens(uint64_t seed)
             world_lose(&world, dice % WORLD_MOUNTS);
         } else if (dice == 6 && world.server) {
             world_kill(&world);
+        } else if (dice == 7) {
+            world.mounts[mount].is_cut = true; /* perhaps for longer than a lease */
+        } else if (dice == 8) {
+            world.mounts[mount].is_cut = false;
         }
         if (!world.server && rng_below(&world.rng, 20) == 0) {
             world_revive(&world);
@@ -245,6 +269,9 @@ static void run_opens(uint64_t seed)
     }
     if (!world.server) {
         world_revive(&world);
+    }
+    for (size_t i = 0; i < WORLD_MOUNTS; i++) {
+        world.mounts[i].is_cut = false;
     }
     steps(&world, 1000);
     for (size_t i = 0; i < (size_t)WORLD_MOUNTS * FILES; i++) {

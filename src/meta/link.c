@@ -53,6 +53,7 @@ void meta_link_destroy(struct meta_link *link)
     meta_free_answer(link->welcome);
     counts_release(&link->opens);
     counts_release(&link->early);
+    counts_release(&link->closing);
     known_destroy(link->known);
     free(link->locks);
     free(link);
@@ -199,19 +200,33 @@ static uint64_t last_pending(const struct meta_link *link)
     return number;
 }
 
+/* What the owner is to count as open before it hears what waits for an answer, in which some of it
+ * is opened and some closed. */
+static size_t list_opens(const struct meta_link *link, uint64_t *out)
+{
+    const struct counts *lists[] = {&link->opens, &link->closing};
+    size_t count = 0;
+    for (size_t list = 0; list < 2; list++) {
+        for (size_t i = 0; i < lists[list]->count; i++) {
+            uint64_t inode = lists[list]->items[i].inode;
+            uint64_t is_open = counts_of(&link->opens, inode);
+            uint64_t sum = is_open + counts_of(&link->closing, inode);
+            bool is_listed = list > 0 && is_open > 0;
+            for (uint64_t j = counts_of(&link->early, inode); j < sum && !is_listed; j++) {
+                out[count++] = inode;
+            }
+        }
+    }
+    return count;
+}
+
 static void greet(struct meta_link *link)
 {
     Drover__MetaAsk ask = DROVER__META_ASK__INIT;
     Drover__MetaHello hello = DROVER__META_HELLO__INIT;
-    AUTO_FREE uint64_t *opens = mem_array(link->opens.sum, sizeof *opens);
+    AUTO_FREE uint64_t *opens = mem_array(link->opens.sum + link->closing.sum, sizeof *opens);
     AUTO_FREE Drover__MetaLock **locks = mem_array(link->lock_count, sizeof *locks);
-    size_t count = 0;
-    for (size_t i = 0; i < link->opens.count; i++) {
-        const struct count *item = &link->opens.items[i];
-        for (uint64_t j = counts_of(&link->early, item->inode); j < item->count; j++) {
-            opens[count++] = item->inode;
-        }
-    }
+    size_t count = list_opens(link, opens);
     for (size_t i = 0; i < link->lock_count; i++) {
         locks[i] = &link->locks[i];
     }
@@ -432,8 +447,10 @@ void meta_link_take(struct meta_link *link, const void *bytes, size_t size, int6
             link->durable = message->durable;
             link->progress++;
         }
-        if (message->number > 0) {
+        if (message->number > 0 && link->state == LINK_JOINED) {
             hear_answer(link, message, bytes, size);
+        } else if (message->number > 0) {
+            meta_free_answer(message); /* hello did not count on it: it is asked for again */
         } else if (message->forget != 0) {
             hear_forget(link, message);
         } else {

@@ -53,9 +53,10 @@ struct meta_link {
     bool has_unsent;
     Drover__MetaAnswer *welcome; /* the message with the last one */
     struct known *known;
-    uint64_t tide;       /* the latest heard */
-    struct counts opens; /* those opened early included, */
-    struct counts early; /* of which the owner has not answered these */
+    uint64_t tide;         /* the latest heard */
+    struct counts opens;   /* those opened early included, */
+    struct counts early;   /* of which the owner has not answered these */
+    struct counts closing; /* closed, and no answer yet */
     struct Drover__MetaLock *locks;
     size_t lock_count, lock_cap;
     struct err refused;

@@ -187,7 +187,9 @@ static void lock_set(struct meta_link *link, uint64_t inode, uint64_t owner, uin
 void holdings_asked(struct meta_link *link, const struct meta_call *call)
 {
     if (call->verb == DROVER__META_VERB__META_VERB_CLOSE) {
-        (void)counts_remove(&link->opens, call->inode);
+        if (counts_remove(&link->opens, call->inode)) {
+            counts_add(&link->closing, call->inode);
+        }
     } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type == 0) {
         lock_set(link, call->inode, call->lock_owner, 0);
     }
@@ -202,6 +204,9 @@ void holdings_answered(struct meta_link *link, const struct meta_call *call,
             (void)counts_remove(&link->opens, call->inode);
         }
         return;
+    }
+    if (call->verb == DROVER__META_VERB__META_VERB_CLOSE) {
+        (void)counts_remove(&link->closing, call->inode);
     }
     if (answer->code != ERR_OK) {
         return;

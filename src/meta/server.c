@@ -90,8 +90,14 @@ void server_answer(struct meta_server *server, struct ask *ask, struct reply *re
         (void)server->options.send(server->options.context, &session->peer, bytes.text, bytes.size);
     }
     if (is_kept(ask) && session->answer_count < ANSWERS_MAX) {
+        bool opens = ask->op->verb == DROVER__META_VERB__META_VERB_MAKE && (ask->op->flags & 1) &&
+                     ask->stamp == 0 && code == ERR_OK && answer->attr;
         VEC_PUSH(session->answers, session->answer_count, session->answer_cap) =
-            (struct kept_answer){ask->number, bytes};
+            (struct kept_answer){.number = ask->number,
+                                 .bytes = bytes,
+                                 .is_holding = !meta_is_change(ask->op->verb) &&
+                                               ask->op->verb != DROVER__META_VERB__META_VERB_ORDER,
+                                 .opened = opens ? answer->attr->inode : 0};
         return;
     }
     str_release(&bytes);
@@ -109,6 +115,21 @@ static void free_answers(struct session *session, uint64_t have)
             str_release(&session->answers[i].bytes);
         } else {
             session->answers[left++] = session->answers[i];
+        }
+    }
+    session->answer_count = left;
+}
+
+void server_let_go_answers(struct session *session)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < session->answer_count; i++) {
+        struct kept_answer *kept = &session->answers[i];
+        kept->is_let_go = kept->opened != 0;
+        if (kept->is_holding) {
+            str_release(&kept->bytes);
+        } else {
+            session->answers[left++] = *kept;
         }
     }
     session->answer_count = left;
@@ -170,8 +191,12 @@ static bool is_repeated(struct meta_server *server, struct session *session, uin
         return true;
     }
     for (size_t i = 0; i < session->answer_count; i++) {
-        const struct kept_answer *kept = &session->answers[i];
+        struct kept_answer *kept = &session->answers[i];
         if (kept->number == number) {
+            if (kept->is_let_go) {
+                counts_add(&session->opens, kept->opened);
+                kept->is_let_go = false;
+            }
             (void)server->options.send(server->options.context, &session->peer, kept->bytes.text,
                                        kept->bytes.size);
             return true;

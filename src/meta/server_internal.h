@@ -36,6 +36,9 @@ struct ask {
 struct kept_answer {
     uint64_t number;
     struct str bytes;
+    bool is_holding; /* of OPEN, CLOSE or LOCK: only as good as what the session holds */
+    uint64_t opened; /* of MAKE: what it opened; 0: nothing */
+    bool is_let_go;  /* what it opened was, with all that the session held */
 };
 
 struct fresh_file { /* made and not yet closed */
@@ -130,6 +133,8 @@ void server_send(struct meta_server *server, struct session *session, Drover__Me
 /* Sends the answer, and keeps it where it must be the same the next time. */
 void server_answer(struct meta_server *server, struct ask *ask, struct reply *reply,
                    enum err_code code, const struct err *err);
+/* What the session held is gone, so what was answered of that is no longer true. */
+void server_let_go_answers(struct session *session);
 /* Tries the session's asks that wait, in order. */
 void server_work(struct meta_server *server, struct session *session);
 uint64_t server_opens(const struct meta_server *server, uint64_t inode);

@@ -228,10 +228,23 @@ void session_welcome(struct meta_server *server, struct session *session)
     server_send(server, session, &answer);
 }
 
-/* What it had open and locked, of which this owner knows nothing (any more). */
+static void drop_opens(struct meta_server *server, struct session *session)
+{
+    for (size_t i = 0; i < session->opens.count; i++) {
+        VEC_PUSH(server->forgets, server->forget_count, server->forget_cap) =
+            session->opens.items[i].inode;
+    }
+    counts_release(&session->opens);
+    lock_drop_session(server, session);
+}
+
+/* What it had open and locked, of which this owner knows nothing (any more), before what it asks
+ * next: that is done again, though it may have been before. */
 static void take_holdings(struct meta_server *server, struct session *session,
                           const Drover__MetaHello *hello)
 {
+    drop_opens(server, session);
+    server_let_go_answers(session);
     for (size_t i = 0; i < hello->n_open; i++) {
         counts_add(&session->opens, hello->open[i]);
     }
@@ -326,16 +339,6 @@ void session_drop_fresh(struct session *session, uint64_t inode)
             return;
         }
     }
-}
-
-static void drop_opens(struct meta_server *server, struct session *session)
-{
-    for (size_t i = 0; i < session->opens.count; i++) {
-        VEC_PUSH(server->forgets, server->forget_count, server->forget_cap) =
-            session->opens.items[i].inode;
-    }
-    counts_release(&session->opens);
-    lock_drop_session(server, session);
 }
 
 static void drop_waiting_locks(struct session *session)

@@ -10,19 +10,24 @@
 enum err_code back_lookup(struct mount *mount, struct request *request, struct engine_attr *out,
                           int *posix, struct err *err)
 {
-    return back_lookup_in(mount, request, request->inode, request->name, out, posix, err);
+    if (mount->dealer) {
+        Drover__MetaOp op = remote_op(request, DROVER__META_VERB__META_VERB_LOOKUP);
+        op.name = meta_text(request->name);
+        return remote_attr(mount, request, &op, out, posix, err);
+    }
+    return engine_lookup(mount->engine, request->inode, request->name, out, posix, err);
 }
 
-enum err_code back_lookup_in(struct mount *mount, struct request *request, uint64_t folder,
-                             const char *name, struct engine_attr *out, int *posix, struct err *err)
+enum err_code back_lookup_new(struct mount *mount, struct request *request, struct engine_attr *out,
+                              int *posix, struct err *err)
 {
     if (mount->dealer) {
         Drover__MetaOp op = remote_op(request, DROVER__META_VERB__META_VERB_LOOKUP);
-        op.inode = folder;
-        op.name = meta_text(name);
+        op.inode = request->folder;
+        op.name = meta_text(request->new_name);
         return remote_attr(mount, request, &op, out, posix, err);
     }
-    return engine_lookup(mount->engine, folder, name, out, posix, err);
+    return engine_lookup(mount->engine, request->folder, request->new_name, out, posix, err);
 }
 
 enum err_code back_getattr(struct mount *mount, struct request *request, uint64_t inode,

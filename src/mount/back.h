@@ -14,9 +14,8 @@
 
 enum err_code back_lookup(struct mount *mount, struct request *request, struct engine_attr *out,
                           int *posix, struct err *err); /* request->name in request->inode */
-enum err_code back_lookup_in(struct mount *mount, struct request *request, uint64_t folder,
-                             const char *name, struct engine_attr *out, int *posix,
-                             struct err *err);
+enum err_code back_lookup_new(struct mount *mount, struct request *request, struct engine_attr *out,
+                              int *posix, struct err *err); /* new_name in request->folder */
 enum err_code back_getattr(struct mount *mount, struct request *request, uint64_t inode,
                            struct engine_attr *out, int *posix, struct err *err);
 /* The attributes that go with the extents of [request->offset, + request->size). */

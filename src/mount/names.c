@@ -211,8 +211,7 @@ static void on_rmdir(fuse_req_t req, fuse_ino_t folder, const char *name)
 static enum err_code settle_other(struct mount *mount, struct request *request,
                                   struct engine_attr *out, int *posix, struct err *err)
 {
-    enum err_code code =
-        back_lookup_in(mount, request, request->folder, request->new_name, out, posix, err);
+    enum err_code code = back_lookup_new(mount, request, out, posix, err);
     return code == ERR_OK ? settle_draft(mount, out->inode, posix, err) : code;
 }
 
