@@ -1,36 +1,14 @@
 # shellcheck shell=bash
-# tests/ceph.bash - a real S3 server for a test: Ceph of one node and its RADOS Gateway, from Debian's
-# packages, in memory, on loopback, on ports that nobody else has. After lib.sh:
-#
-#     ceph_there || skip_all "$ceph_why"
-#     check "Ceph starts" ceph_up       # some 15 s; sets
-#     $ceph_endpoint                    # http://localhost:PORT; BUCKET.localhost works as well
-#     $ceph_tls_endpoint $ceph_ca       # https://localhost:PORT; "" where there is no openssl
-#     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY   # exported; of a user of its own
-#     ceph_bucket NAME                  # makes one
-#
-# The daemons are background processes of the test, so they end with it; their files are below $T.
-
-ceph_why=
-ceph_endpoint=
-ceph_tls_endpoint=
-ceph_ca=
+# tests/ceph.bash - for s3.bash: Ceph of one node and its RADOS Gateway, from Debian's packages, in memory. It
+# takes some 15 s to start.
 
 # A start that takes longer than this has failed.
 ceph_patience_s=60
 
-ceph_free_ports() { # COUNT : ports that are free now
-    python3 - "$1" <<'PY'
-import socket, sys
-sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(*(s.getsockname()[1] for s in sockets))
-PY
-}
-
 ceph_write_config() { # DIR MON_PORT RGW_PORT RGW_TLS_PORT
     local dir=$1 tls=
-    if [ -n "$ceph_ca" ]; then
-        tls="ssl_endpoint=127.0.0.1:$4 ssl_certificate=$ceph_ca ssl_private_key=$dir/tls.key"
+    if [ -n "$s3_ca" ]; then
+        tls="ssl_endpoint=127.0.0.1:$4 ssl_certificate=$s3_ca ssl_private_key=$dir/tls.key"
     fi
     cat >"$dir/ceph.conf" <<CONF
 [global]
@@ -77,13 +55,6 @@ rgw_enable_ops_log = false
 CONF
 }
 
-ceph_make_certificate() { # DIR
-    command -v openssl >/dev/null || return 0
-    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout "$1/tls.key" -out "$1/tls.pem" \
-        -subj /CN=localhost -addext "subjectAltName=DNS:localhost,IP:127.0.0.1" &&
-        ceph_ca=$1/tls.pem
-}
-
 ceph_start_cluster() { # DIR MON_PORT
     local dir=$1 uuid
     uuid=$(cat /proc/sys/kernel/random/uuid)
@@ -100,9 +71,16 @@ ceph_start_cluster() { # DIR MON_PORT
     background ceph-osd -f -i 0
 }
 
-ceph_start_gateway() { # DIR PORT
+s3_again() {
     background radosgw -f -n client.rgw
-    wait_until "$ceph_patience_s" curl -sf -o /dev/null "http://127.0.0.1:$2/" || return 1
+    # shellcheck disable=SC2034,SC2154 # of the test
+    s3_pid=$t_pid
+    wait_until "$ceph_patience_s" curl -sf -o /dev/null "$s3_endpoint/"
+}
+
+ceph_start_gateway() { # DIR PORT
+    s3_endpoint=http://localhost:$2
+    s3_again || return 1
     # The keys are drawn there, so that no command line shows them.
     radosgw-admin -n client.rgw user create --uid=test --display-name=test >"$1/user" || return 1
     AWS_ACCESS_KEY_ID=$(sed -n 's/.*"access_key": "\([^"]*\)".*/\1/p' "$1/user")
@@ -111,42 +89,32 @@ ceph_start_gateway() { # DIR PORT
     [ -n "$AWS_ACCESS_KEY_ID" ] && [ -n "$AWS_SECRET_ACCESS_KEY" ]
 }
 
-ceph_there() {
+s3_there() {
     local tool
     for tool in ceph ceph-mon ceph-osd radosgw radosgw-admin ceph-authtool monmaptool curl; do
         if ! command -v "$tool" >/dev/null; then
             # shellcheck disable=SC2034 # for the test
-            ceph_why="no $tool here (Debian's ceph-mon, ceph-osd, radosgw and curl)"
+            s3_why="no $tool here (Debian's ceph-mon, ceph-osd, radosgw and curl)"
             return 1
         fi
     done
 }
 
-ceph_up() {
+s3_up() {
     local ports dir=$T/ceph
-    # Whoever runs the tests may have an S3 of their own, which must not be touched.
-    unset "${!AWS_@}"
-    export AWS_EC2_METADATA_DISABLED=true
+    s3_forget_others
     mkdir "$dir"
-    read -ra ports < <(ceph_free_ports 3)
+    read -ra ports < <(s3_free_ports 3)
     export CEPH_CONF=$dir/ceph.conf
-    if ceph_make_certificate "$dir" >"$dir/start" 2>&1 </dev/null &&
+    if s3_make_certificate "$dir" >"$dir/start" 2>&1 </dev/null &&
         ceph_write_config "$dir" "${ports[@]}" &&
         ceph_start_cluster "$dir" "${ports[0]}" >"$dir/start" 2>&1 </dev/null &&
         ceph_start_gateway "$dir" "${ports[1]}" 2>>"$dir/start" </dev/null; then
-        ceph_endpoint=http://localhost:${ports[1]}
         # shellcheck disable=SC2034 # for the test
-        [ -z "$ceph_ca" ] || ceph_tls_endpoint=https://localhost:${ports[2]}
+        [ -z "$s3_ca" ] || s3_tls_endpoint=https://localhost:${ports[2]}
         return 0
     fi
+    s3_endpoint=
     tail -n 5 "$dir"/start "$dir"/*.log
     return 1
-}
-
-ceph_bucket() { # NAME
-    local empty=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
-    curl -sf -o /dev/null -X PUT --aws-sigv4 aws:amz:us-east-1:s3 -K - \
-        -H "x-amz-content-sha256: $empty" "$ceph_endpoint/$1" <<KEYS
-user = "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY"
-KEYS
 }

@@ -2,20 +2,19 @@
 # timeout: 300
 # A volume in a real S3: filled, mounted, killed, and its server killed in the middle of writes.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/ceph.bash"
+. "$(dirname "$0")/s3.bash"
 t_start "a volume in S3"
 . "$SOURCE/tests/mount.bash"
 mount_possible || skip_all "$mount_why"
-ceph_there || skip_all "$ceph_why"
-check "Ceph starts" ceph_up
-[ -n "$ceph_endpoint" ] || exit 1
-gateway=$t_pid
-check "a bucket can be made" ceph_bucket volumes
+s3_there || skip_all "$s3_why"
+check "$S3_SERVER starts" s3_up
+[ -n "$s3_endpoint" ] || exit 1
+check "a bucket can be made" s3_bucket volumes
 
-check "a volume in it" "$DROVER" volume create t --store s3://volumes/t --endpoint "$ceph_endpoint"
+check "a volume in it" "$DROVER" volume create t --store s3://volumes/t --endpoint "$s3_endpoint"
 check_exit 1 "the wrong key is refused" env AWS_SECRET_ACCESS_KEY=wrong "$DROVER" data ls t:/
 check_no_output "and not shown" "$AWS_SECRET_ACCESS_KEY" env AWS_SECRET_ACCESS_KEY=wrong "$DROVER" data ls t:/
-check_exit 2 "a bucket that is not there" "$DROVER" volume create u --store s3://nosuch/t --endpoint "$ceph_endpoint"
+check_exit 2 "a bucket that is not there" "$DROVER" volume create u --store s3://nosuch/t --endpoint "$s3_endpoint"
 mkdir source
 for i in $(seq 300); do head -c $((RANDOM % 40000)) /dev/urandom >"source/f$i"; done
 head -c 9000000 /dev/urandom >source/big
@@ -43,12 +42,10 @@ for round in 1 2 3 4; do
     writer=$!
     sleep "0.$((RANDOM % 9 + 1))"
     if [ $((round % 2)) = 0 ]; then # the server dies; the mount waits until it is back
-        kill -KILL "$gateway"
-        wait "$gateway" 2>/dev/null
+        kill -KILL "$s3_pid"
+        wait "$s3_pid" 2>/dev/null
         before=$(wc -l <log)
-        background radosgw -f -n client.rgw
-        gateway=$t_pid
-        wait_until 40 curl -sf -o /dev/null "$ceph_endpoint/" || { bad="no gateway"; break; }
+        s3_again || { bad="no server"; break; }
         wait_until 60 has_grown || { bad="it does not go on"; break; }
     fi
     mount_kill
@@ -70,7 +67,7 @@ check_output "leaves nothing that nothing refers to" '"objects":0,.*"packs_kept"
 
 mount_on t
 mkdir "$M/go" && echo first >"$M/go/first" && sync "$M/go/first"
-kill -STOP "$gateway"
+kill -STOP "$s3_pid"
 "$DROVER" data gc t >gc.out 2>&1 &
 order=$!
 "$DROVER" data snapshot t held >held.out 2>&1 &
@@ -82,7 +79,7 @@ export M
 check "a gc and a snapshot wait for a store that is away, and files are written beside them" \
     timeout 10 bash -c 'goes_on a && goes_on b'
 check "they are not done" kill -0 "$order" "$held"
-kill -CONT "$gateway"
+kill -CONT "$s3_pid"
 check "when it is back the gc is" wait "$order"
 check "and the snapshot" wait "$held"
 check "which has what was there" "$DROVER" data ls t@held:/go/first
@@ -91,8 +88,9 @@ check "the mount ends" mount_off
 
 # ---- a bucket that others have filled ------------------------------------------------------------
 
-check "a bucket of somebody else's" ceph_bucket theirs
-python3 - <<'PY' | python3 "$SOURCE/tests/s3_put.py" "$ceph_endpoint" theirs
+[ -z "$s3_is_tree" ] || exit 0 # it takes no such keys
+check "a bucket of somebody else's" s3_bucket theirs
+python3 - <<'PY' | python3 "$SOURCE/tests/s3_put.py" "$s3_endpoint" theirs
 import json
 for key, content in [["with space (1).txt", "spaces"], ["ümläut/日本 & co+a=b,c^d.txt", "odd" * 3000000],
                      ["100%41", "percent"], ["empty", ""], ["folder/marker/", ""], ["a//b", "no path"],

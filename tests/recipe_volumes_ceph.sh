@@ -2,14 +2,14 @@
 # timeout: 180
 # Volumes in recipes, in S3: addresses travel with the workflow, credentials are each node's own.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/ceph.bash"
+. "$(dirname "$0")/s3.bash"
 t_start "volumes in recipes, in S3"
 . "$SOURCE/tests/mount.bash"
 mount_possible || skip_all "$mount_why"
-ceph_there || skip_all "$ceph_why"
-check "Ceph starts" ceph_up
-[ -n "$ceph_endpoint" ] || exit 1
-check "a bucket can be made" ceph_bucket volumes
+s3_there || skip_all "$s3_why"
+check "$S3_SERVER starts" s3_up
+[ -n "$s3_endpoint" ] || exit 1
+check "a bucket can be made" s3_bucket volumes
 
 none_mounted() {
     ! grep -q " $T/.* fuse.drover " /proc/mounts
@@ -19,7 +19,7 @@ mkdir files
 for i in 0 1 2 3; do echo "number $i" >"files/$i.txt"; done
 for name in data results; do
     check "a volume for $name" "$DROVER" volume create "$name" --store "s3://volumes/$name" \
-        --endpoint "$ceph_endpoint" --addressing path
+        --endpoint "$s3_endpoint" --addressing path
 done
 "$DROVER" data put files data:/ >/dev/null
 check "a snapshot of the data" "$DROVER" data snapshot data v1

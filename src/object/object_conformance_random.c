@@ -37,9 +37,21 @@ static size_t below(struct model *model, size_t limit)
     return (size_t)rng_below(&model->rng, limit);
 }
 
+static bool is_folder(const char *name)
+{
+    bool is_one = false;
+    for (size_t i = 0; i < NAMES; i++) {
+        is_one = is_one || conformance_is_below(names[i], name);
+    }
+    return is_one;
+}
+
 static void step_put(struct model *model, enum object_condition condition)
 {
     size_t i = below(model, NAMES);
+    if (model->test->driver->is_tree && is_folder(names[i])) {
+        return;
+    }
     struct str bytes = {0};
     str_addf(&bytes, "%" PRIu64 ":", model->count++);
     conformance_fill(&bytes, model->count, below(model, SIZE_MAX_RANDOM));

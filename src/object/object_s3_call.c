@@ -69,12 +69,12 @@ static void begin_get(struct s3 *s3, struct object_call *call)
     struct s3_request *request = s3_request_create(s3, call, "GET", call->key);
     request->exchange.call = call;
     request->done = on_get;
-    uint64_t last = 0;
+    int64_t last = 0; /* servers have no larger number for it */
     if (!is_whole(call)) {
         if (call->size == 0 || __builtin_add_overflow(call->offset, call->size - 1, &last)) {
             s3_request_add_header(request, "range", "bytes=%" PRIu64 "-", call->offset);
         } else {
-            s3_request_add_header(request, "range", "bytes=%" PRIu64 "-%" PRIu64, call->offset,
+            s3_request_add_header(request, "range", "bytes=%" PRIu64 "-%" PRId64, call->offset,
                                   last);
         }
     }

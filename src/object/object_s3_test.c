@@ -93,12 +93,15 @@ static struct object_store *open_faulty_with_retries(struct object_conformance *
 
 static int run_suites(void)
 {
-    struct object_conformance by_path = {.name = "S3", .open = open_by_path, .seed = 1};
+    bool is_tree = getenv("DROVER_TEST_S3_TREE") != NULL;
+    struct object_conformance by_path = {
+        .name = "S3", .open = open_by_path, .is_tree = is_tree, .seed = 1};
     struct object_conformance by_host = {.name = "S3, the bucket in the host's name",
                                          .open = open_by_host,
                                          .large_bytes = LARGE_BYTES,
                                          .many_keys = 1001,
                                          .random_steps = 200,
+                                         .is_tree = is_tree,
                                          .seed = 2};
     struct object_conformance faulty = {.name = "S3 behind a bad network",
                                         .open = open_faulty,
@@ -106,6 +109,7 @@ static int run_suites(void)
                                         .large_bytes = LARGE_BYTES,
                                         .many_keys = 1001,
                                         .random_steps = 300,
+                                        .is_tree = is_tree,
                                         .seed = 3};
     struct object_conformance retrying = faulty;
     retrying.name = "S3 with retries behind a bad network";
