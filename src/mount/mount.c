@@ -18,9 +18,10 @@
 
 enum {
     TICK_MS = 100,
-    RETRY_MS = 20, /* parked requests are tried again at least this often */
-    BATCH = 16,    /* requests between two looks at the store */
-    STORE_US = 20, /* between such looks while the next request is looked for */
+    RETRY_MS = 20,  /* parked requests are tried again at least this often */
+    BATCH = 16,     /* requests between two looks at the store */
+    LATE_US = 20,   /* nobody asked: what was put off is done */
+    STORE_US = 100, /* between such looks while the next request is looked for */
     SAY_MS = 60 * 1000,
 };
 
@@ -131,7 +132,11 @@ static bool serve_kernel(struct loop *loop)
         if (!more) {
             break;
         }
+        size_t late = mount->late_count;
         fuse_session_process_buf(mount->session, &loop->buffer);
+        if (late > 0 && mount->late_count == late) {
+            request_catch_up(mount); /* while whoever was served goes on */
+        }
         done++;
         if (mount->parked != NULL) {
             break; /* something is awaited from the store */
@@ -169,6 +174,9 @@ static void serve(struct mount *mount)
         bool more = serve_kernel(&loop);
         int64_t now_us = clock_mono_us();
         bool spins = !more && spin_goes_on(&loop.spin, now_us);
+        if (!spins || now_us - loop.spin.last_us >= LATE_US) {
+            request_catch_up(mount);
+        }
         if (!spins || mount->parked != NULL || now_us - loop.store_us >= STORE_US) {
             serve_store(&loop);
             loop.store_us = now_us;
@@ -177,6 +185,7 @@ static void serve(struct mount *mount)
             wait_for_work(&loop);
         }
     }
+    request_catch_up(mount);
     free(loop.buffer.mem);
 }
 

@@ -192,10 +192,16 @@ static bool try_release(struct mount *mount, struct request *request)
 
 static void on_release(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *fi)
 {
+    struct mount *mount = fuse_req_userdata(req);
+    const struct file *file = (const struct file *)(uintptr_t)fi->fh;
     struct request request;
     request_of(&request, req, try_release, inode);
     request.fi = *fi;
-    request_begin(fuse_req_userdata(req), &request);
+    if (is_writing(fi->flags) || file->has_draft || fi->flock_release) {
+        request_begin(mount, &request);
+    } else {
+        request_put_off(mount, &request);
+    }
 }
 
 /* Fsync of a file or folder: everything so far becomes one commit, shared with whoever else waits.

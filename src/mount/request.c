@@ -58,6 +58,22 @@ void request_begin(struct mount *mount, struct request *request)
     }
 }
 
+void request_put_off(struct mount *mount, const struct request *request)
+{
+    if (mount->late_count == LATE_MAX) {
+        request_catch_up(mount);
+    }
+    mount->late[mount->late_count++] = *request;
+}
+
+void request_catch_up(struct mount *mount)
+{
+    for (size_t i = 0; i < mount->late_count; i++) {
+        request_begin(mount, &mount->late[i]);
+    }
+    mount->late_count = 0;
+}
+
 /* Was whoever waits for the answer killed? The kernel tells us of any signal, but lets nobody go
  * before we answer; and a program that is only interrupted does not expect that of files. */
 static bool is_dying(fuse_req_t req)

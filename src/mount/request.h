@@ -25,6 +25,7 @@ enum {
     SEEN = 1 << 14,
     PLACES = 1024,                 /* of listings that may be continued: ends of answers */
     STEPS = 8192,                  /* and entries within them */
+    LATE_MAX = 8,                  /* requests that nobody waits for, at a time */
     GHOSTS = 64,                   /* folders removed last, which may be open still */
     DIRTY_BYTES_MAX = 64 << 20,    /* of all drafts, in memory */
     DRAFT_STREAM_BYTES = 4 << 20,  /* of one draft before its full extents are placed */
@@ -108,6 +109,8 @@ struct mount {
     struct file *files[FILE_BUCKETS];
     uint64_t dirty_bytes; /* in the memory of all drafts */
     struct request *parked, **parked_end;
+    struct request late[LATE_MAX]; /* put off until somebody else was served */
+    size_t late_count;
     struct place *places; /* PLACES of them, used round and round; then STEPS, likewise */
     size_t place_next, step_next;
     struct engine_attr ghosts[GHOSTS]; /* used round and round; inode 0: none */
@@ -123,6 +126,10 @@ struct mount {
 
 /* Tries; parks a copy if it has to wait. */
 void request_begin(struct mount *mount, struct request *request);
+/* Nobody waits for it (a reader closes): whoever asks next is served before it, if soon. */
+void request_put_off(struct mount *mount, const struct request *request);
+/* Begins all that were put off. */
+void request_catch_up(struct mount *mount);
 /* Tries all that are parked once more. */
 void request_retry(struct mount *mount);
 /* Answers all that are parked with EIO. */
