@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # tests/minio.bash - for s3.bash: MinIO of one disk, where whoever runs the tests has one (Debian does not).
 
+minio=$(realpath -q "${DROVER_TEST_MINIO:-$(command -v minio)}")
+
 s3_there() {
-    minio=${DROVER_TEST_MINIO:-$(command -v minio)}
     if [ ! -x "$minio" ] || ! command -v curl >/dev/null; then
         # shellcheck disable=SC2034 # for the test
         s3_why="no minio here (DROVER_TEST_MINIO names its program)"
@@ -22,6 +23,7 @@ s3_again() {
 
 s3_up() {
     s3_forget_others
+    unset "${!MINIO_@}"
     mkdir "$T/minio"
     AWS_ACCESS_KEY_ID=tester
     AWS_SECRET_ACCESS_KEY=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')

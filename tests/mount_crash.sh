@@ -29,6 +29,21 @@ done
 check_equal "everything synced was there, everything there was whole" 0 "$bad"
 check "something was synced at all" test "$syncs" -gt 0
 echo "# $syncs syncs over $rounds kills"
+cat >locks.py <<'PY'
+import os, sys
+folder = os.open(sys.argv[1], os.O_RDONLY)
+for i in range(50):  # as flock(1) makes its file
+    os.close(os.open(f"{sys.argv[1]}/lock{i}", os.O_CREAT | os.O_RDONLY, 0o600))
+    if i % 7 == 0:
+        os.fsync(folder)
+os.fsync(folder)
+PY
+mount_on t && mkdir "$M/locks" && python3 locks.py "$M/locks"
+mount_kill
+mount_on t
+check_equal "files that nobody wrote to, whose folder was synced, are there" 50 "$(find "$M/locks" -type f | wc -l)"
+rm -r "$M/locks"
+mount_off
 check "the volume is sound" "$DROVER" data verify t
 check "gc" "$DROVER" data gc t
 mount_on t && rm -rf "$M/w" && mount_off

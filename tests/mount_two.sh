@@ -154,6 +154,15 @@ check "it goes on" cp big "$B/lapse"
 : >"$T/meta.err"
 
 # The owner is killed in the middle, again and again: mounts wait, and nothing is done twice.
+(
+    exec 6>"$A/held"
+    echo one >&6
+    cat "$A/held" >/dev/null # a reader closes it while it is being made
+    until [ -e go ]; do sleep 0.1; done
+    echo two >&6
+) &
+holder=$!
+python3 -c 'import os, sys; os.close(os.open(sys.argv[1], os.O_CREAT | os.O_RDONLY))' "$A/unwritten"
 mkdir "$A/w"
 "$FILETEST" writer "$A/w" "$seed" 250 >log 2>writer.err &
 writer=$!
@@ -171,6 +180,10 @@ wait "$writer"
 check_equal "a writer went on over the owner's deaths" "0 " "$? $(cat writer.err)"
 names_code=0; wait "$names" || { names_code=$?; cat "$T/meta.err" "$HOME/.local/state/drover/mount.log"; }
 check_equal "names were each made once" "0 " "$names_code $(cat names.out)"
+touch go
+wait "$holder"
+check_equal "what was open all the time is whole" "one two" "$(paste -sd ' ' "$B/held")"
+check_equal "and what nobody wrote to is there" 0 "$(stat -c %s "$B/unwritten")"
 check "everything synced is there" "$FILETEST" check "$B/w" log
 sed 's/^closed/synced/' log >closed
 check "everything closed is there" "$FILETEST" check "$B/w" closed

@@ -341,6 +341,24 @@ static void settle_opens(struct meta_link *link, const struct meta_call *closed)
     }
 }
 
+/* A lock was taken after it had been let go: if the answer to that is still missing, it was lost,
+ * and must not be asked for again from the next owner, which would let go of this one. */
+static void settle_unlocks(struct meta_link *link, const struct meta_call *locked)
+{
+    struct meta_call *call = TAILQ_FIRST(&link->waiting);
+    while (call != NULL && call->number < locked->number) {
+        struct meta_call *next = TAILQ_NEXT(call, link);
+        if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type == 0 &&
+            !call->is_wanted && call->inode == locked->inode &&
+            call->lock_owner == locked->lock_owner) {
+            TAILQ_REMOVE(&link->waiting, call, link);
+            call->is_waiting = false;
+            call_free_unused(call);
+        }
+        call = next;
+    }
+}
+
 static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, const void *bytes,
                         size_t size)
 {
@@ -362,6 +380,9 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, con
     holdings_answered(link, call, message);
     if (call->verb == DROVER__META_VERB__META_VERB_CLOSE) {
         settle_opens(link, call);
+    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0 &&
+               message->code == ERR_OK) {
+        settle_unlocks(link, call);
     }
     kept_release(link, call, message->seq);
     if (meta_is_change(call->verb) && message->code == ERR_OK) {

@@ -60,8 +60,8 @@ void kept_add(struct meta_link *link, struct meta_call *call)
 
 void kept_release(struct meta_link *link, const struct meta_call *call, uint64_t seq)
 {
-    bool may_release = meta_is_change(call->verb) ||
-                       call->verb == DROVER__META_VERB__META_VERB_CLOSE ||
+    bool is_whole_close = call->verb == DROVER__META_VERB__META_VERB_CLOSE && (call->flags & 1);
+    bool may_release = meta_is_change(call->verb) || is_whole_close ||
                        call->verb == DROVER__META_VERB__META_VERB_SYNC;
     if (call->verb == DROVER__META_VERB__META_VERB_MAKE || !may_release) {
         return;

@@ -73,6 +73,15 @@ static bool is_kept(const struct ask *ask)
            verb == DROVER__META_VERB__META_VERB_LOCK || verb == DROVER__META_VERB__META_VERB_ORDER;
 }
 
+/* An answer that is true only as long as the session holds something. A lock that was let go may
+ * have been taken again since, so that is not done again. */
+static bool is_holding(const Drover__MetaOp *op)
+{
+    return op->verb == DROVER__META_VERB__META_VERB_OPEN ||
+           op->verb == DROVER__META_VERB__META_VERB_CLOSE ||
+           (op->verb == DROVER__META_VERB__META_VERB_LOCK && op->lock->type != 0);
+}
+
 void server_answer(struct meta_server *server, struct ask *ask, struct reply *reply,
                    enum err_code code, const struct err *err)
 {
@@ -95,8 +104,7 @@ void server_answer(struct meta_server *server, struct ask *ask, struct reply *re
         VEC_PUSH(session->answers, session->answer_count, session->answer_cap) =
             (struct kept_answer){.number = ask->number,
                                  .bytes = bytes,
-                                 .is_holding = !meta_is_change(ask->op->verb) &&
-                                               ask->op->verb != DROVER__META_VERB__META_VERB_ORDER,
+                                 .is_holding = is_holding(ask->op),
                                  .opened = opens ? answer->attr->inode : 0};
         return;
     }
@@ -210,6 +218,24 @@ static bool is_repeated(struct meta_server *server, struct session *session, uin
     return false;
 }
 
+static void refuse_op(struct meta_server *server, struct session *session, uint64_t number,
+                      enum err_code code)
+{
+    Drover__MetaAnswer answer = DROVER__META_ANSWER__INIT;
+    answer.number = number;
+    answer.code = (uint32_t)code;
+    answer.text = (char *)(uintptr_t) "this cannot be asked";
+    server_send(server, session, &answer);
+}
+
+/* What was answered once, and what lets go of something, must not be refused. */
+static bool has_room(const struct session *session, const Drover__MetaAsk *message,
+                     const Drover__MetaOp *op)
+{
+    bool must = message->stamp != 0 || op->verb == DROVER__META_VERB__META_VERB_CLOSE;
+    return session->parked_count < (must ? PARKED_AGAIN_MAX : PARKED_MAX);
+}
+
 static void take_op(struct meta_server *server, struct session *session,
                     const Drover__MetaAsk *message)
 {
@@ -218,14 +244,13 @@ static void take_op(struct meta_server *server, struct session *session,
         server->counts.repeated++;
         return;
     }
-    if (session->parked_count >= PARKED_MAX ||
-        meta_parse_op(message->op.data, message->op.len, &op, NULL) != ERR_OK) {
-        struct reply reply = {.answer = DROVER__META_ANSWER__INIT};
-        Drover__MetaAnswer *answer = &reply.answer;
-        answer->number = message->number;
-        answer->code = op == NULL && session->parked_count < PARKED_MAX ? ERR_INVALID : ERR_QUOTA;
-        answer->text = (char *)(uintptr_t) "this cannot be asked";
-        server_send(server, session, answer);
+    if (meta_parse_op(message->op.data, message->op.len, &op, NULL) != ERR_OK) {
+        refuse_op(server, session, message->number, ERR_INVALID);
+        return;
+    }
+    if (!has_room(session, message, op)) {
+        meta_free_op(op);
+        refuse_op(server, session, message->number, ERR_QUOTA);
         return;
     }
     struct ask *ask = mem_alloc(sizeof *ask);

@@ -12,6 +12,7 @@ enum {
     SESSIONS_MAX = 4096,
     HELD_MAX = 128,             /* new files of one mount that are held at a time */
     PARKED_MAX = 4096,          /* asks of one mount that wait */
+    PARKED_AGAIN_MAX = 1 << 20, /* with those that must not be refused */
     ANSWERS_MAX = 65536,        /* kept for one mount */
     FORGET_MS = 10 * 60 * 1000, /* a lapsed session is remembered for this long */
     SKIPPED_INODES = 1 << 24,
@@ -36,7 +37,7 @@ struct ask {
 struct kept_answer {
     uint64_t number;
     struct str bytes;
-    bool is_holding; /* of OPEN, CLOSE or LOCK: only as good as what the session holds */
+    bool is_holding; /* only as good as what the session holds */
     uint64_t opened; /* of MAKE: what it opened; 0: nothing */
     bool is_let_go;  /* what it opened was, with all that the session held */
 };

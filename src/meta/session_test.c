@@ -243,6 +243,26 @@ static void test_a_new_file_that_was_closed_outlives_two_owners(void **state)
     in_worlds(1, a_new_file_that_was_closed_outlives_two_owners);
 }
 
+static void a_new_file_that_a_reader_closed_outlives_the_owner(struct world *world, uint64_t seed)
+{
+    (void)seed;
+    uint64_t inode = make_new(world, 0, "a", true);
+    Drover__MetaOp open = world_op(DROVER__META_VERB__META_VERB_OPEN, inode, NULL);
+    Drover__MetaOp close = world_op(DROVER__META_VERB__META_VERB_CLOSE, inode, NULL);
+    assert_int_equal(world_do(world, 0, &open, NULL, NULL), ERR_OK);
+    assert_int_equal(world_do(world, 0, &close, NULL, NULL), ERR_OK);
+    (void)make_new(world, 0, "b", false);
+    sync_all(world, 0);
+    another_owner(world);
+    assert_int_equal(look_at(world, 0, inode), ERR_OK);
+}
+
+static void test_a_new_file_that_a_reader_closed_outlives_the_owner(void **state)
+{
+    (void)state;
+    in_worlds(1, a_new_file_that_a_reader_closed_outlives_the_owner);
+}
+
 static void a_new_file_is_closed_after_later_changes_were_stored(struct world *world, uint64_t seed)
 {
     (void)seed;
@@ -707,6 +727,7 @@ int main(void)
         cmocka_unit_test(test_a_new_file_that_is_never_closed_is_removed),
         cmocka_unit_test(test_a_new_file_still_open_outlives_the_owner),
         cmocka_unit_test(test_a_new_file_that_was_closed_outlives_two_owners),
+        cmocka_unit_test(test_a_new_file_that_a_reader_closed_outlives_the_owner),
         cmocka_unit_test(test_a_new_file_is_closed_after_later_changes_were_stored),
         cmocka_unit_test(test_a_new_file_that_is_made_again_and_never_closed_is_removed),
         cmocka_unit_test(test_a_new_file_that_another_removed_stays_removed),

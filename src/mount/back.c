@@ -253,13 +253,13 @@ enum err_code back_open(struct mount *mount, struct request *request, struct eng
     return ERR_OK;
 }
 
-void back_close(struct mount *mount, uint64_t inode, bool wrote)
+void back_close(struct mount *mount, uint64_t inode, bool ends_making)
 {
     if (mount->dealer) {
         Drover__MetaOp op = DROVER__META_OP__INIT;
         op.verb = DROVER__META_VERB__META_VERB_CLOSE;
         op.inode = inode;
-        op.flags = wrote;
+        op.flags = ends_making;
         meta_link_drop(mount->link, meta_link_ask(mount->link, &op));
     }
 }

@@ -66,10 +66,10 @@ enum err_code back_xattr_set(struct mount *mount, struct request *request,
                              const struct engine_xattr *xattr, int *posix, struct err *err);
 
 /* Files. open: says that request->inode is open here (nothing to say in this process). close: that
- * one handle is gone; the file was written to through it. */
+ * one handle is gone; ends_making: a new file may be stored from now on. */
 enum err_code back_open(struct mount *mount, struct request *request, struct engine_attr *out,
                         int *posix, struct err *err);
-void back_close(struct mount *mount, uint64_t inode, bool wrote);
+void back_close(struct mount *mount, uint64_t inode, bool ends_making);
 /* The last handle here goes. */
 enum err_code back_forget(struct mount *mount, uint64_t inode, struct err *err);
 void back_release(struct mount *mount, uint64_t inode); /* engine_release */

@@ -31,7 +31,9 @@ static void count_close(struct mount *mount, struct file *file, int flags)
     if (file->writers == 0) {
         back_release(mount, file->inode);
     }
-    back_close(mount, file->inode, is_writing(flags));
+    bool ends_making = is_writing(flags) || (file->is_made && file->opens == 0);
+    file->is_made = file->is_made && !ends_making;
+    back_close(mount, file->inode, ends_making);
 }
 
 /* O_TRUNC. ERR_AGAIN: its content is on its way. */
@@ -114,7 +116,9 @@ static bool try_create(struct mount *mount, struct request *request)
     struct fuse_entry_param entry;
     entry_of(mount, &attr, &entry);
     count_open(mount, &attr, &request->fi);
-    file_find(mount, attr.inode)->knows_base = mount->dealer != NULL;
+    struct file *made = file_find(mount, attr.inode);
+    made->knows_base = mount->dealer != NULL;
+    made->is_made = true;
     if (fuse_reply_create(request->req, &entry, &request->fi) != 0) {
         struct file *file = file_find(mount, attr.inode);
         count_close(mount, file, request->fi.flags);
@@ -197,7 +201,7 @@ static void on_release(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *
     struct request request;
     request_of(&request, req, try_release, inode);
     request.fi = *fi;
-    if (is_writing(fi->flags) || file->has_draft || fi->flock_release) {
+    if (is_writing(fi->flags) || file->has_draft || file->is_made || fi->flock_release) {
         request_begin(mount, &request);
     } else {
         request_put_off(mount, &request);

@@ -43,6 +43,7 @@ struct file { /* an inode that is open, or has a draft */
     int64_t mtime_ns;        /* of the draft */
     int64_t changed_ns;      /* when it was last written to or cut; 0: not at all */
     bool knows_base;         /* just made: its draft begins over nothing */
+    bool is_made;            /* just made: not committed before it is closed */
     struct meta_call *flush; /* the draft is on its way to the owner and must not change; or NULL */
     struct extent *placed; /* every place given to bytes of the draft, used or overwritten since */
     size_t placed_count, placed_cap;
