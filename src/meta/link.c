@@ -71,11 +71,15 @@ static bool send_ask(struct meta_link *link, Drover__MetaAsk *ask)
     return link->options.send(link->options.context, bytes.text, bytes.size);
 }
 
-/* Everything up to this number has been answered. */
+/* Everything up to this number has been answered, but for locks: one may be waited for for hours,
+ * and taking it once more does no harm. */
 static uint64_t have_of(const struct meta_link *link)
 {
     uint64_t have = link->next_number - 1;
     const struct meta_call *call = TAILQ_FIRST(&link->waiting);
+    while (call && call->verb == DROVER__META_VERB__META_VERB_LOCK) {
+        call = TAILQ_NEXT(call, link);
+    }
     if (call) {
         have = call->number - 1;
     }

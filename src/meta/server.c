@@ -193,9 +193,10 @@ void server_work(struct meta_server *server, struct session *session)
     }
 }
 
-static bool is_repeated(struct meta_server *server, struct session *session, uint64_t number)
+static bool is_repeated(struct meta_server *server, struct session *session, uint64_t number,
+                        Drover__MetaVerb verb)
 {
-    if (number <= session->have) {
+    if (number <= session->have && verb != DROVER__META_VERB__META_VERB_LOCK) {
         return true;
     }
     for (size_t i = 0; i < session->answer_count; i++) {
@@ -240,12 +241,13 @@ static void take_op(struct meta_server *server, struct session *session,
                     const Drover__MetaAsk *message)
 {
     Drover__MetaOp *op = NULL;
-    if (is_repeated(server, session, message->number)) {
-        server->counts.repeated++;
-        return;
-    }
     if (meta_parse_op(message->op.data, message->op.len, &op, NULL) != ERR_OK) {
         refuse_op(server, session, message->number, ERR_INVALID);
+        return;
+    }
+    if (is_repeated(server, session, message->number, op->verb)) {
+        server->counts.repeated++;
+        meta_free_op(op);
         return;
     }
     if (!has_room(session, message, op)) {
@@ -452,12 +454,13 @@ void meta_server_counts(const struct meta_server *server, struct meta_server_cou
     out->sessions = server->session_count;
     out->locks = server->lock_count;
     out->recovering = server->recovering;
-    out->lapsed = out->opens = out->parked = out->grants = 0;
+    out->lapsed = out->opens = out->parked = out->grants = out->answers = 0;
     for (size_t i = 0; i < server->session_count; i++) {
         const struct session *session = server->sessions[i];
         out->lapsed += session->is_lapsed;
         out->opens += session->opens.sum;
         out->grants += session->grants.count;
         out->parked += session->parked_count;
+        out->answers += session->answer_count;
     }
 }

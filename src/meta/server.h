@@ -67,6 +67,7 @@ void meta_server_turn(struct meta_server *server, int64_t now_ms);
 
 struct meta_server_counts {
     uint64_t sessions, lapsed, opens, locks, parked;
+    uint64_t answers; /* kept, in case they were lost */
     uint64_t asks, changes, repeated;
     uint64_t grants, recalls; /* now; ever */
     bool recovering;

@@ -131,6 +131,32 @@ static void test_a_lock_goes_to_who_waits_when_its_holder_lapses(void **state)
     world_end(&world);
 }
 
+static void test_who_waits_for_a_lock_keeps_no_answers_waiting(void **state)
+{
+    (void)state;
+    struct world world;
+    struct meta_server_counts counts;
+    Drover__MetaLock lock;
+    world_begin(&world, 2, 8);
+    Drover__MetaOp op = lock_op(&lock, 7, 2, false);
+    assert_int_equal(world_do(&world, 0, &op, NULL, NULL), ERR_OK);
+    op = lock_op(&lock, 7, 2, true);
+    struct meta_call *call = meta_link_ask(world.mounts[1].link, &op);
+    for (int i = 0; i < 100; i++) {
+        Drover__MetaOp open = world_op(DROVER__META_VERB__META_VERB_OPEN, ENGINE_ROOT, NULL);
+        open.verb = i % 2 ? DROVER__META_VERB__META_VERB_CLOSE : DROVER__META_VERB__META_VERB_OPEN;
+        assert_int_equal(world_do(&world, 1, &open, NULL, NULL), ERR_OK);
+    }
+    meta_server_counts(world.server, &counts);
+    assert_in_range(counts.answers, 0, 5);
+    world_lose(&world, 1); /* what waits is asked for again, and is not forgotten */
+    op = lock_op(&lock, 7, 0, false);
+    assert_int_equal(world_do(&world, 0, &op, NULL, NULL), ERR_OK);
+    assert_int_equal(world_wait(&world, call)->code, ERR_OK);
+    meta_link_drop(world.mounts[1].link, call);
+    world_end(&world);
+}
+
 static void test_a_lock_outlives_the_owner(void **state)
 {
     (void)state;
@@ -723,6 +749,7 @@ int main(void)
         cmocka_unit_test(test_a_wrong_secret_is_refused),
         cmocka_unit_test(test_a_file_is_kept_while_another_has_it_open),
         cmocka_unit_test(test_a_lock_goes_to_who_waits_when_its_holder_lapses),
+        cmocka_unit_test(test_who_waits_for_a_lock_keeps_no_answers_waiting),
         cmocka_unit_test(test_a_lock_outlives_the_owner),
         cmocka_unit_test(test_a_new_file_that_is_never_closed_is_removed),
         cmocka_unit_test(test_a_new_file_still_open_outlives_the_owner),
