@@ -200,6 +200,21 @@ check "the other goes on" cp big "$A/after"
 has_lapsed() { grep -q 'let go' "$T/meta.err"; }
 check "the dead one's session lapses" wait_until 20 has_lapsed
 check "what it had synced is there, and all of it is whole" "$FILETEST" check "$A/k" log
+(
+    exec 6>"$A/unclosed"
+    until [ -e ended ]; do sleep 0.1; done
+) &
+holder=$!
+wait_until 10 test -e "$A/unclosed"
+mount=$(M=$A mount_pid)
+has_ended() { [[ $(ps -o stat= -p "$mount") =~ ^(Z.*)?$ ]]; }
+kill -TERM "$mount"
+check "a mount ends when it is told to, though a new file is open there" wait_until 20 has_ended
+touch ended
+wait "$holder"
+umount "$A" 2>/dev/null
+"$DROVER" mount "@$STATE/volume.url" "$A"
+check "and the file is there" test -e "$A/unclosed"
 check "unmounting stores everything" "$DROVER" unmount "$A"
 meta_off TERM
 check "the volume is sound" "$DROVER" data verify "$V"

@@ -71,13 +71,12 @@ static bool send_ask(struct meta_link *link, Drover__MetaAsk *ask)
     return link->options.send(link->options.context, bytes.text, bytes.size);
 }
 
-/* Everything up to this number has been answered, but for locks: one may be waited for for hours,
- * and taking it once more does no harm. */
-static uint64_t have_of(const struct meta_link *link)
+/* Everything up to this number has been answered, with or without what is asked about locks. */
+static uint64_t have_of(const struct meta_link *link, bool with_locks)
 {
     uint64_t have = link->next_number - 1;
     const struct meta_call *call = TAILQ_FIRST(&link->waiting);
-    while (call && call->verb == DROVER__META_VERB__META_VERB_LOCK) {
+    while (call && !with_locks && call->verb == DROVER__META_VERB__META_VERB_LOCK) {
         call = TAILQ_NEXT(call, link);
     }
     if (call) {
@@ -125,7 +124,8 @@ static bool all_said_again(const struct meta_link *link)
 
 static void fill(const struct meta_link *link, Drover__MetaAsk *ask, uint64_t after)
 {
-    ask->have = have_of(link);
+    ask->have = have_of(link, false);
+    ask->have_locks = have_of(link, true);
     ask->after = after;
     /* Only with what it comes after: if that was lost on the way, it does not count. */
     ask->ready = link->state == LINK_JOINED && all_said_again(link) &&

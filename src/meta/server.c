@@ -105,21 +105,25 @@ void server_answer(struct meta_server *server, struct ask *ask, struct reply *re
             (struct kept_answer){.number = ask->number,
                                  .bytes = bytes,
                                  .is_holding = is_holding(ask->op),
+                                 .is_lock = ask->op->verb == DROVER__META_VERB__META_VERB_LOCK,
                                  .opened = opens ? answer->attr->inode : 0};
         return;
     }
     str_release(&bytes);
 }
 
-static void free_answers(struct session *session, uint64_t have)
+static void free_answers(struct session *session, const Drover__MetaAsk *message)
 {
-    if (have <= session->have) {
+    if (message->have <= session->have && message->have_locks <= session->have_locks) {
         return;
     }
-    session->have = have;
+    session->have = message->have > session->have ? message->have : session->have;
+    session->have_locks =
+        message->have_locks > session->have_locks ? message->have_locks : session->have_locks;
     size_t left = 0;
     for (size_t i = 0; i < session->answer_count; i++) {
-        if (session->answers[i].number <= have) {
+        const struct kept_answer *kept = &session->answers[i];
+        if (kept->number <= (kept->is_lock ? session->have_locks : session->have)) {
             str_release(&session->answers[i].bytes);
         } else {
             session->answers[left++] = session->answers[i];
@@ -196,8 +200,12 @@ void server_work(struct meta_server *server, struct session *session)
 static bool is_repeated(struct meta_server *server, struct session *session, uint64_t number,
                         Drover__MetaVerb verb)
 {
-    if (number <= session->have && verb != DROVER__META_VERB__META_VERB_LOCK) {
+    bool is_lock = verb == DROVER__META_VERB__META_VERB_LOCK;
+    if (number <= (is_lock ? session->have_locks : session->have)) {
         return true;
+    }
+    if (number > session->top) {
+        return false;
     }
     for (size_t i = 0; i < session->answer_count; i++) {
         struct kept_answer *kept = &session->answers[i];
@@ -229,11 +237,16 @@ static void refuse_op(struct meta_server *server, struct session *session, uint6
     server_send(server, session, &answer);
 }
 
-/* What was answered once, and what lets go of something, must not be refused. */
-static bool has_room(const struct session *session, const Drover__MetaAsk *message,
-                     const Drover__MetaOp *op)
+/* What was answered once, what was opened without waiting for the answer, and what lets go of
+ * something must not be refused; nor what waits only because this owner is not ready. */
+static bool has_room(const struct meta_server *server, const struct session *session,
+                     const Drover__MetaAsk *message, const Drover__MetaOp *op)
 {
-    bool must = message->stamp != 0 || op->verb == DROVER__META_VERB__META_VERB_CLOSE;
+    bool is_again = message->stamp != 0 && session->is_restored && meta_is_change(op->verb);
+    bool lets_go = op->verb == DROVER__META_VERB__META_VERB_CLOSE ||
+                   (op->verb == DROVER__META_VERB__META_VERB_LOCK && op->lock->type == 0);
+    bool must =
+        server->recovering || is_again || lets_go || op->verb == DROVER__META_VERB__META_VERB_OPEN;
     return session->parked_count < (must ? PARKED_AGAIN_MAX : PARKED_MAX);
 }
 
@@ -250,17 +263,17 @@ static void take_op(struct meta_server *server, struct session *session,
         meta_free_op(op);
         return;
     }
-    if (!has_room(session, message, op)) {
+    session->top = message->number > session->top ? message->number : session->top;
+    if (!has_room(server, session, message, op)) {
         meta_free_op(op);
         refuse_op(server, session, message->number, ERR_QUOTA);
         return;
     }
     struct ask *ask = mem_alloc(sizeof *ask);
-    session->top = message->number > session->top ? message->number : session->top;
     ask->session = session;
     ask->op = op;
     ask->number = message->number;
-    ask->stamp = message->stamp;
+    ask->stamp = meta_is_change(op->verb) ? message->stamp : 0;
     ask->fresh = message->fresh;
     ask->held = message->held;
     *session->parked_end = ask;
@@ -318,7 +331,7 @@ void meta_server_take(struct meta_server *server, const struct door_sender *from
         session->floor = message->floor;
         server->writers_changed = true;
     }
-    free_answers(session, message->have);
+    free_answers(session, message);
     bool is_whole = message->after <= session->top; /* nothing was lost on the way */
     session->is_ready = session->is_ready || (message->ready && is_whole);
     if (message->bye) {

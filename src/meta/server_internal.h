@@ -37,6 +37,7 @@ struct ask {
 struct kept_answer {
     uint64_t number;
     struct str bytes;
+    bool is_lock;
     bool is_holding; /* only as good as what the session holds */
     uint64_t opened; /* of MAKE: what it opened; 0: nothing */
     bool is_let_go;  /* what it opened was, with all that the session held */
@@ -61,7 +62,7 @@ struct session {
     struct door_sender peer; /* key "": not back yet since this owner began */
     uint32_t writer, term;
     uint64_t floor;
-    uint64_t have;
+    uint64_t have, have_locks;
     uint64_t last; /* the number of its last change */
     uint64_t top;  /* the largest number that was asked: nothing before it was lost on the way */
     int64_t heard_ms;

@@ -74,8 +74,8 @@ static void redo_first(struct meta_server *server, struct session *session)
     str_release(&again.reply.bytes);
     *at = ask->next;
     session->parked_count--;
-    for (session->parked_end = &session->parked; *session->parked_end;) {
-        session->parked_end = &(*session->parked_end)->next;
+    if (*at == NULL) {
+        session->parked_end = at;
     }
     ask_destroy(ask);
 }
@@ -104,7 +104,9 @@ void server_recover(struct meta_server *server, int64_t now_ms)
         count++;
     }
     for (size_t i = 0; i < server->session_count; i++) { /* the rest its mount wants no more */
-        server->sessions[i]->owed_count *= !server->sessions[i]->is_ready;
+        struct session *each = server->sessions[i];
+        CHECK(each != NULL);
+        each->owed_count = each->is_ready ? 0 : each->owed_count;
     }
     server->recovering = false;
     server->locks_changed = true; /* all that wait are tried */

@@ -267,6 +267,9 @@ static enum err_code flush_all(struct mount *mount, struct err *err)
                 file_end_draft(mount, file);
             }
             back_release(mount, file->inode);
+            if (file->is_made) {
+                back_close(mount, file->inode, true); /* else it waits for that for ever */
+            }
             file->opens = 0;
             file_drop(mount, file);
         }

@@ -124,6 +124,7 @@ void request_fail_all(struct mount *mount)
     while (mount->parked != NULL) {
         struct request *request = mount->parked;
         mount->parked = request->next;
+        memo_abandon(mount, request);
         fuse_reply_err(request->req, EIO);
         free_parked(mount, request);
     }
