@@ -61,7 +61,7 @@ check_output "and says so" '^drover: volume s3://volumes/' "$DROVER" logs copy/0
 kill "$node"
 wait "$node" 2>/dev/null
 check "nothing is mounted after that either" none_mounted
-no_mount_process() { ! pgrep -f "drover mount .*--for-node -- .* $T/" >/dev/null; }
+no_mount_process() { ! pgrep -f "drover mount .*--for-node .*$T/" >/dev/null; }
 check "and no process is left" wait_until 20 no_mount_process
 kill "$server"
 wait "$server" 2>/dev/null
