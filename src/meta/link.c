@@ -306,11 +306,10 @@ static struct meta_call *waiting_find(const struct meta_link *link, uint64_t num
     return NULL;
 }
 
-/* Lets go of what an answer gave and nobody made use of. */
-static void undo(struct meta_link *link, const struct meta_call *call)
+/* Closes again what an answer opened and nobody made use of. */
+static void undo_open(struct meta_link *link, const struct meta_call *call)
 {
     Drover__MetaOp op = DROVER__META_OP__INIT;
-    Drover__MetaLock lock = DROVER__META_LOCK__INIT;
     bool opens = call->verb == DROVER__META_VERB__META_VERB_OPEN ||
                  (call->verb == DROVER__META_VERB__META_VERB_MAKE && (call->flags & 1));
     if (opens && call->answer->code == ERR_OK && call->answer->attr) {
@@ -318,13 +317,29 @@ static void undo(struct meta_link *link, const struct meta_call *call)
         op.inode = call->answer->attr->inode;
         op.flags = call->verb == DROVER__META_VERB__META_VERB_MAKE;
         meta_link_drop(link, meta_link_ask(link, &op));
-    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0) {
-        op.verb = DROVER__META_VERB__META_VERB_LOCK;
-        op.inode = lock.inode = call->inode;
-        lock.owner = call->lock_owner;
-        op.lock = &lock;
-        meta_link_drop(link, meta_link_ask(link, &op));
     }
+}
+
+/* A lock may be waited for for hours: the owner is told at once that nobody does, and lets go of it
+ * if it has given it. So the answer, if one still comes, changes nothing. */
+static void undo_lock(struct meta_link *link, const struct meta_call *call)
+{
+    Drover__MetaOp op = DROVER__META_OP__INIT;
+    Drover__MetaLock lock = DROVER__META_LOCK__INIT;
+    op.verb = DROVER__META_VERB__META_VERB_LOCK;
+    op.inode = lock.inode = call->inode;
+    op.flags = 1;
+    op.offset = call->number;
+    lock.owner = call->lock_owner;
+    op.lock = &lock;
+    meta_link_drop(link, meta_link_ask(link, &op));
+}
+
+static void settle(struct meta_link *link, struct meta_call *call)
+{
+    TAILQ_REMOVE(&link->waiting, call, link);
+    call->is_waiting = false;
+    call_free_unused(call);
 }
 
 /* The owner closes a file only after it has opened it: if the answer to an open that nobody waited
@@ -336,12 +351,21 @@ static void settle_opens(struct meta_link *link, const struct meta_call *closed)
     while (call != NULL && call->number < closed->number) {
         struct meta_call *next = TAILQ_NEXT(call, link);
         if (call->is_early && !call->is_wanted && call->inode == closed->inode) {
-            TAILQ_REMOVE(&link->waiting, call, link);
-            call->is_waiting = false;
             (void)counts_remove(&link->early, call->inode);
-            call_free_unused(call);
+            settle(link, call);
         }
         call = next;
+    }
+}
+
+/* The owner has heard that nobody waits for this lock. If the answer to that ask is still missing,
+ * it was lost or comes to nothing, and it must not be asked for again from the next owner, which
+ * would give the lock to nobody. */
+static void settle_given_up(struct meta_link *link, const struct meta_call *unlocked)
+{
+    struct meta_call *call = unlocked->given_up ? waiting_find(link, unlocked->given_up) : NULL;
+    if (call != NULL && !call->is_wanted) {
+        settle(link, call);
     }
 }
 
@@ -355,9 +379,8 @@ static void settle_unlocks(struct meta_link *link, const struct meta_call *locke
         if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type == 0 &&
             !call->is_wanted && call->inode == locked->inode &&
             call->lock_owner == locked->lock_owner) {
-            TAILQ_REMOVE(&link->waiting, call, link);
-            call->is_waiting = false;
-            call_free_unused(call);
+            settle_given_up(link, call); /* which is before it */
+            settle(link, call);
         }
         call = next;
     }
@@ -384,7 +407,9 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, con
     holdings_answered(link, call, message);
     if (call->verb == DROVER__META_VERB__META_VERB_CLOSE) {
         settle_opens(link, call);
-    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0 &&
+    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type == 0) {
+        settle_given_up(link, call);
+    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && !call->is_undone &&
                message->code == ERR_OK) {
         settle_unlocks(link, call);
     }
@@ -394,7 +419,7 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, con
     }
     link->progress++;
     if (call->is_undone) {
-        undo(link, call);
+        undo_open(link, call);
     }
     call_free_unused(call);
 }
@@ -551,9 +576,10 @@ void meta_link_drop(struct meta_link *link, struct meta_call *call)
 void meta_link_abandon(struct meta_link *link, struct meta_call *call)
 {
     call->is_undone = true;
-    /* A lock may be waited for much longer: whoever waits is told so at once. */
-    if (call->answer || call->verb == DROVER__META_VERB__META_VERB_LOCK) {
-        undo(link, call);
+    if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0) {
+        undo_lock(link, call);
+    } else if (call->answer) {
+        undo_open(link, call);
     }
     meta_link_drop(link, call);
 }

@@ -18,11 +18,12 @@ struct meta_call {
     uint64_t name_key;      /* MAKE: of folder and name; REMOVE, RENAME: of what went away */
     uint64_t pack_min;      /* WRITE: its lowest pack; UINT64_MAX: none */
     uint64_t lock_owner;
+    uint64_t given_up; /* LOCK of none: the number of the ask that it undoes */
     uint32_t lock_type;
     uint32_t flags;
     uint64_t stamp, fresh, seq; /* once answered */
     Drover__MetaAnswer *answer;
-    bool is_undone;  /* once answered: closed or unlocked again */
+    bool is_undone;  /* given up: closed again once answered, or unlocked already */
     bool is_wanted;  /* by the caller */
     bool is_waiting; /* in `waiting` */
     bool is_kept;    /* in `kept` */

@@ -190,8 +190,8 @@ void holdings_asked(struct meta_link *link, const struct meta_call *call)
         if (counts_remove(&link->opens, call->inode)) {
             counts_add(&link->closing, call->inode);
         }
-    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type == 0) {
-        lock_set(link, call->inode, call->lock_owner, 0);
+    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK) {
+        lock_set(link, call->inode, call->lock_owner, 0); /* before another kind is waited for */
     }
 }
 
@@ -216,7 +216,8 @@ void holdings_answered(struct meta_link *link, const struct meta_call *call,
     } else if (call->verb == DROVER__META_VERB__META_VERB_MAKE && (call->flags & OPENS) &&
                answer->attr) {
         counts_add(&link->opens, answer->attr->inode);
-    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0) {
+    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0 &&
+               !call->is_undone) {
         lock_set(link, call->inode, call->lock_owner, call->lock_type);
     }
 }

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    META_PROTOCOL = 3,
+    META_PROTOCOL = 4,
     META_ID_BYTES = 16,
     META_MESSAGE_BYTES_MAX = 4 << 20,
     META_WRITE_BYTES_MAX = 1 << 20, /* of data in one write */

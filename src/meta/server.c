@@ -73,13 +73,13 @@ static bool is_kept(const struct ask *ask)
            verb == DROVER__META_VERB__META_VERB_LOCK || verb == DROVER__META_VERB__META_VERB_ORDER;
 }
 
-/* An answer that is true only as long as the session holds something. A lock that was let go may
- * have been taken again since, so that is not done again. */
+/* An answer that is true only as long as the session holds something; or that let go of what would
+ * be taken again. */
 static bool is_holding(const Drover__MetaOp *op)
 {
     return op->verb == DROVER__META_VERB__META_VERB_OPEN ||
            op->verb == DROVER__META_VERB__META_VERB_CLOSE ||
-           (op->verb == DROVER__META_VERB__META_VERB_LOCK && op->lock->type != 0);
+           op->verb == DROVER__META_VERB__META_VERB_LOCK;
 }
 
 void server_answer(struct meta_server *server, struct ask *ask, struct reply *reply,

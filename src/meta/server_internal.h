@@ -10,7 +10,7 @@
 
 enum {
     SESSIONS_MAX = 4096,
-    HELD_MAX = 128,             /* new files of one mount that are held at a time */
+    HELD_MAX = 4096,            /* new files of one mount that are held at a time */
     PARKED_MAX = 4096,          /* asks of one mount that wait */
     PARKED_AGAIN_MAX = 1 << 20, /* with those that must not be refused */
     ANSWERS_MAX = 65536,        /* kept for one mount */
@@ -27,6 +27,7 @@ struct ask {
     Drover__MetaOp *op;
     uint64_t number, stamp, fresh;
     bool held;                  /* with stamp: not closed */
+    bool is_stopped;            /* LOCK: nobody waits for it any more */
     struct extent *extents;     /* of a write, once its data has been placed, */
     struct volume *volume;      /* in this */
     uint64_t seq;               /* a commit that is waited for */
@@ -174,9 +175,10 @@ MUST_USE enum err_code op_write(struct meta_server *server, struct ask *ask,
 void op_write_end(struct ask *ask); /* what was placed for it is used, or never will be */
 
 /* server_lock.c */
+MUST_USE enum err_code op_lock(struct meta_server *server, const struct ask *ask, int *posix,
+                               struct err *err);
 MUST_USE enum err_code lock_take(struct meta_server *server, struct session *session,
-                                 const Drover__MetaLock *wanted, bool waits, int *posix,
-                                 struct err *err);
+                                 const Drover__MetaLock *wanted, int *posix, struct err *err);
 void lock_drop_session(struct meta_server *server, const struct session *session);
 
 /* server_grant.c */

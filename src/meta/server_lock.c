@@ -31,35 +31,28 @@ static void let_go(struct meta_server *server, const struct session *session,
     }
 }
 
-/* One that waits for this lock and is told to let go of it no longer waits. */
-static void stop_waiting(struct meta_server *server, struct session *session,
-                         const Drover__MetaLock *wanted)
+/* Whoever asked under this number waits no longer. What the ask has got is let go by our caller. */
+static void stop_waiting(struct meta_server *server, struct session *session, uint64_t number)
 {
     for (struct ask *ask = session->parked; ask != NULL; ask = ask->next) {
-        const Drover__MetaOp *op = ask->op;
-        if (op->verb == DROVER__META_VERB__META_VERB_LOCK && op->lock->type != 0 &&
-            op->inode == wanted->inode && op->lock->owner == wanted->owner) {
-            ask->op->flags = 0;
+        if (ask->number == number && ask->op->verb == DROVER__META_VERB__META_VERB_LOCK &&
+            ask->op->lock->type != 0) {
+            ask->is_stopped = true;
             server->locks_changed = true; /* it is answered with the next turn */
         }
     }
 }
 
 enum err_code lock_take(struct meta_server *server, struct session *session,
-                        const Drover__MetaLock *wanted, bool waits, int *posix, struct err *err)
+                        const Drover__MetaLock *wanted, int *posix, struct err *err)
 {
     *posix = 0;
+    let_go(server, session, wanted);
     if (wanted->type == 0) {
-        stop_waiting(server, session, wanted);
-        let_go(server, session, wanted);
         return ERR_OK;
     }
     for (size_t i = 0; i < server->lock_count; i++) {
         if (is_in_the_way(&server->locks[i], session, wanted)) {
-            if (waits) {
-                let_go(server, session, wanted);
-                return err_set(err, ERR_AGAIN, "someone holds the lock");
-            }
             *posix = EWOULDBLOCK;
             return err_set(err, ERR_INVALID, "someone holds the lock");
         }
@@ -68,10 +61,26 @@ enum err_code lock_take(struct meta_server *server, struct session *session,
         *posix = ENOLCK;
         return err_set(err, ERR_INVALID, "too many locks");
     }
-    let_go(server, session, wanted);
     VEC_PUSH(server->locks, server->lock_count, server->lock_cap) =
         (struct lock){wanted->inode, wanted->owner, session, wanted->type};
     return ERR_OK;
+}
+
+enum err_code op_lock(struct meta_server *server, const struct ask *ask, int *posix,
+                      struct err *err)
+{
+    const Drover__MetaOp *op = ask->op;
+    bool waits = (op->flags & 1) != 0;
+    if (ask->is_stopped) {
+        *posix = EINTR;
+        return err_set(err, ERR_INVALID, "nobody waits for the lock any more");
+    }
+    if (op->lock->type == 0 && waits) {
+        stop_waiting(server, ask->session, op->offset);
+    }
+    enum err_code code = lock_take(server, ask->session, op->lock, posix, err);
+    return waits && *posix == EWOULDBLOCK ? err_set(err, ERR_AGAIN, "someone holds the lock")
+                                          : code;
 }
 
 void lock_drop_session(struct meta_server *server, const struct session *session)

@@ -443,7 +443,7 @@ enum err_code op_apply(struct meta_server *server, struct ask *ask, struct reply
     case DROVER__META_VERB__META_VERB_CLOSE:
         return op_close(server, ask, err);
     case DROVER__META_VERB__META_VERB_LOCK:
-        return lock_take(server, ask->session, op->lock, (op->flags & 1) != 0, &reply->posix, err);
+        return op_lock(server, ask, &reply->posix, err);
     case DROVER__META_VERB__META_VERB_SYNC:
         return op_sync(server, ask, err);
     case DROVER__META_VERB__META_VERB_ORDER:

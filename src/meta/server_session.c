@@ -156,7 +156,7 @@ enum err_code sessions_restore(struct meta_server *server, int64_t now_ms, struc
         session->is_restored = true;
         read_owed(session, item);
     }
-    free(services.items);
+    engine_services_free(services.items, services.count);
     if (code == ERR_OK && server->session_count > 0) {
         server->recovering = true;
         server->recover_until_ms = now_ms + server->lease_ms + RECOVER_EXTRA_MS;
@@ -250,7 +250,7 @@ static void take_holdings(struct meta_server *server, struct session *session,
     }
     for (size_t i = 0; i < hello->n_lock; i++) {
         int posix = 0;
-        if (lock_take(server, session, hello->lock[i], false, &posix, NULL) != ERR_OK) {
+        if (lock_take(server, session, hello->lock[i], &posix, NULL) != ERR_OK) {
             meta_tell(server, "a lock that a mount held was taken by another meanwhile");
         }
     }

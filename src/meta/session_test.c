@@ -89,88 +89,6 @@ static void test_a_file_is_kept_while_another_has_it_open(void **state)
     world_end(&world);
 }
 
-static Drover__MetaOp lock_op(Drover__MetaLock *lock, uint64_t owner, uint32_t type, bool waits)
-{
-    Drover__MetaOp op = world_op(DROVER__META_VERB__META_VERB_LOCK, ENGINE_ROOT, NULL);
-    drover__meta_lock__init(lock);
-    lock->inode = ENGINE_ROOT;
-    lock->owner = owner;
-    lock->type = type;
-    op.lock = lock;
-    op.flags = waits;
-    return op;
-}
-
-static void test_a_lock_goes_to_who_waits_when_its_holder_lapses(void **state)
-{
-    (void)state;
-    struct world world;
-    Drover__MetaLock lock;
-    int posix = 0;
-    world_begin(&world, 2, 3);
-    Drover__MetaOp op = lock_op(&lock, 7, 2, false);
-    assert_int_equal(world_do(&world, 0, &op, NULL, NULL), ERR_OK);
-    assert_int_equal(world_do(&world, 1, &op, &posix, NULL), ERR_INVALID);
-    assert_int_equal(posix, EWOULDBLOCK);
-    op = lock_op(&lock, 7, 2, true);
-    struct meta_call *call = meta_link_ask(world.mounts[1].link, &op);
-    for (int i = 0; i < 50; i++) {
-        world_step(&world);
-    }
-    assert_null(meta_call_answer(call));
-    world.mounts[0].is_cut = true;
-    assert_int_equal(world_wait(&world, call)->code, ERR_OK);
-    meta_link_drop(world.mounts[1].link, call);
-    uint64_t lapses = meta_link_lapses(world.mounts[0].link);
-    world.mounts[0].is_cut = false;
-    for (int i = 0; i < 200; i++) {
-        world_step(&world);
-    }
-    assert_true(meta_link_is_joined(world.mounts[0].link));
-    assert_true(meta_link_lapses(world.mounts[0].link) > lapses);
-    world_end(&world);
-}
-
-static void test_who_waits_for_a_lock_keeps_no_answers_waiting(void **state)
-{
-    (void)state;
-    struct world world;
-    struct meta_server_counts counts;
-    Drover__MetaLock lock;
-    world_begin(&world, 2, 8);
-    Drover__MetaOp op = lock_op(&lock, 7, 2, false);
-    assert_int_equal(world_do(&world, 0, &op, NULL, NULL), ERR_OK);
-    op = lock_op(&lock, 7, 2, true);
-    struct meta_call *call = meta_link_ask(world.mounts[1].link, &op);
-    for (int i = 0; i < 100; i++) {
-        Drover__MetaOp open = world_op(DROVER__META_VERB__META_VERB_OPEN, ENGINE_ROOT, NULL);
-        open.verb = i % 2 ? DROVER__META_VERB__META_VERB_CLOSE : DROVER__META_VERB__META_VERB_OPEN;
-        assert_int_equal(world_do(&world, 1, &open, NULL, NULL), ERR_OK);
-    }
-    meta_server_counts(world.server, &counts);
-    assert_in_range(counts.answers, 0, 5);
-    world_lose(&world, 1); /* what waits is asked for again, and is not forgotten */
-    op = lock_op(&lock, 7, 0, false);
-    assert_int_equal(world_do(&world, 0, &op, NULL, NULL), ERR_OK);
-    assert_int_equal(world_wait(&world, call)->code, ERR_OK);
-    meta_link_drop(world.mounts[1].link, call);
-    world_end(&world);
-}
-
-static void test_a_lock_outlives_the_owner(void **state)
-{
-    (void)state;
-    struct world world;
-    Drover__MetaLock lock;
-    world_begin(&world, 2, 4);
-    Drover__MetaOp op = lock_op(&lock, 7, 2, false);
-    assert_int_equal(world_do(&world, 0, &op, NULL, NULL), ERR_OK);
-    world_kill(&world);
-    world_revive(&world);
-    assert_int_equal(world_do(&world, 1, &op, NULL, NULL), ERR_INVALID);
-    world_end(&world);
-}
-
 static void test_a_new_file_that_is_never_closed_is_removed(void **state)
 {
     (void)state;
@@ -261,6 +179,33 @@ static void a_new_file_that_was_closed_outlives_two_owners(struct world *world, 
     sync_all(world, 0);
     another_owner(world);
     assert_int_equal(look_at(world, 0, inode), ERR_OK);
+}
+
+/* None of them is stored before it is closed, though other changes are. */
+static void test_many_new_files_that_are_open_are_no_files_yet(void **state)
+{
+    (void)state;
+    enum { MANY = 1000 };
+    struct world world;
+    char name[16];
+    uint64_t size = 0;
+    world_begin(&world, 2, 15);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        (void)make_new(&world, 0, name, true);
+    }
+    (void)make_new(&world, 1, "b", false);
+    for (int i = 0; i < 100; i++) {
+        world_step(&world);
+    }
+    world_leave(&world, 0, false); /* before it could say them again */
+    another_owner(&world);
+    assert_int_equal(lookup(&world, 1, "b", &size), ERR_OK);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        assert_int_equal(lookup(&world, 1, name, &size), ERR_INVALID);
+    }
+    world_end(&world);
 }
 
 static void test_a_new_file_that_was_closed_outlives_two_owners(void **state)
@@ -748,11 +693,9 @@ int main(void)
         cmocka_unit_test(test_what_one_makes_the_other_sees),
         cmocka_unit_test(test_a_wrong_secret_is_refused),
         cmocka_unit_test(test_a_file_is_kept_while_another_has_it_open),
-        cmocka_unit_test(test_a_lock_goes_to_who_waits_when_its_holder_lapses),
-        cmocka_unit_test(test_who_waits_for_a_lock_keeps_no_answers_waiting),
-        cmocka_unit_test(test_a_lock_outlives_the_owner),
         cmocka_unit_test(test_a_new_file_that_is_never_closed_is_removed),
         cmocka_unit_test(test_a_new_file_still_open_outlives_the_owner),
+        cmocka_unit_test(test_many_new_files_that_are_open_are_no_files_yet),
         cmocka_unit_test(test_a_new_file_that_was_closed_outlives_two_owners),
         cmocka_unit_test(test_a_new_file_that_a_reader_closed_outlives_the_owner),
         cmocka_unit_test(test_a_new_file_is_closed_after_later_changes_were_stored),

@@ -254,17 +254,18 @@ void engine_set_seq(struct engine *engine, uint64_t seq);
 
 /* Small records that whoever serves the volume to others keeps with it: part of the next commit as
  * everything else is. Size 0 removes one. */
-enum { ENGINE_SERVICE_ID_BYTES = 16, ENGINE_SERVICE_BYTES_MAX = 1048 };
+enum { ENGINE_SERVICE_ID_BYTES = 16, ENGINE_SERVICE_BYTES_MAX = 40 << 10 };
 struct engine_service {
     uint8_t id[ENGINE_SERVICE_ID_BYTES];
-    uint8_t value[ENGINE_SERVICE_BYTES_MAX];
+    uint8_t *value;
     size_t size;
 };
 void engine_service_put(struct engine *engine, const uint8_t id[ENGINE_SERVICE_ID_BYTES],
                         const void *value, size_t size);
-/* All of them; the caller frees *out. ERR_AGAIN, ERR_CORRUPT. */
+/* All of them. ERR_AGAIN, ERR_CORRUPT. */
 MUST_USE enum err_code engine_services(struct engine *engine, struct engine_service **out,
                                        size_t *count, struct err *err);
+void engine_services_free(struct engine_service *items, size_t count);
 /* Numbers that a dead owner may have given out and not committed are left for those who know. */
 void engine_skip_inodes(struct engine *engine, uint64_t count);
 

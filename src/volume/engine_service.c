@@ -41,7 +41,7 @@ static bool take_service(void *context, struct map_slice key, struct map_slice v
         return false;
     }
     struct engine_service *item = &VEC_PUSH(list->items, list->count, list->cap);
-    *item = (struct engine_service){.size = value.size};
+    *item = (struct engine_service){.value = mem_alloc(value.size), .size = value.size};
     memcpy(item->id, key.bytes + 1, sizeof item->id);
     memcpy(item->value, value.bytes, value.size);
     return true;
@@ -57,12 +57,20 @@ enum err_code engine_services(struct engine *engine, struct engine_service **out
         code = err_set(err, ERR_CORRUPT, "a record of a mount is damaged");
     }
     if (code != ERR_OK) {
-        free(list.items);
+        engine_services_free(list.items, list.count);
         return code;
     }
     *out = list.items;
     *count = list.count;
     return ERR_OK;
+}
+
+void engine_services_free(struct engine_service *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(items[i].value);
+    }
+    free(items);
 }
 
 void engine_skip_inodes(struct engine *engine, uint64_t count)

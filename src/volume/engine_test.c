@@ -550,7 +550,7 @@ static void test_records_of_a_service_are_kept_with_the_volume(void **state)
     assert_memory_equal(items[0].id, ids[0], sizeof ids[0]);
     assert_int_equal(items[0].size, 5);
     assert_memory_equal(items[0].value, "three", 5);
-    free(items);
+    engine_services_free(items, count);
     successor_release(&successor);
     bed_destroy(&bed);
 }
