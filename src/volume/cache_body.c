@@ -7,15 +7,22 @@
 
 enum {
     HUGE_PAGE_BYTES = 2 << 20,
-    USUAL_BYTES = 6 << 20,                      /* of a fetch of several */
-    USUAL_CAP = USUAL_BYTES + CACHE_PAGE_BYTES, /* the last page is for the NUL */
-    USUAL_FROM = 1 << 20,                       /* less is not worth so much memory */
+    USUAL_FROM = 1 << 20, /* less is not worth so much memory */
     SPARE_MAX = 4,
+    USUALS = 2,
+};
+
+/* Of fetches: a piece, and one with a short rest. What lies behind the end is never touched, so a
+ * room takes no more memory than that. */
+static const size_t usual_bytes[USUALS] = {4 << 20, 6 << 20};
+
+struct spares {
+    struct str rooms[SPARE_MAX];
+    size_t count;
 };
 
 struct cache_bodies {
-    struct str spare[SPARE_MAX];
-    size_t spare_count;
+    struct spares spares[USUALS];
     size_t bodies;
 };
 
@@ -30,10 +37,17 @@ void cache_bodies_destroy(struct cache_bodies *home)
         return;
     }
     CHECK(home->bodies == 0);
-    for (size_t i = 0; i < home->spare_count; i++) {
-        str_release(&home->spare[i]);
+    for (size_t i = 0; i < USUALS; i++) {
+        while (home->spares[i].count > 0) {
+            str_release(&home->spares[i].rooms[--home->spares[i].count]);
+        }
     }
     free(home);
+}
+
+static size_t usual_cap(size_t kind)
+{
+    return usual_bytes[kind] + CACHE_PAGE_BYTES; /* the last page is for the NUL */
 }
 
 static struct str make_room(size_t align, size_t size, size_t cap)
@@ -48,26 +62,32 @@ static struct str make_room(size_t align, size_t size, size_t cap)
 
 struct str cache_bodies_room(struct cache_bodies *home, size_t size)
 {
-    if (size < USUAL_FROM || size > USUAL_BYTES) {
+    size_t kind = size <= usual_bytes[0] ? 0 : 1;
+    size_t usual = usual_bytes[kind];
+    if (size < USUAL_FROM || size > usual) {
         size_t cap = (size / CACHE_PAGE_BYTES + 1) * CACHE_PAGE_BYTES;
         return make_room(CACHE_PAGE_BYTES, cap, cap);
     }
-    if (home->spare_count > 0) {
-        return home->spare[--home->spare_count];
+    struct spares *spares = &home->spares[kind];
+    if (spares->count > 0) {
+        return spares->rooms[--spares->count];
     }
-    struct str room = make_room(HUGE_PAGE_BYTES, USUAL_BYTES + HUGE_PAGE_BYTES, USUAL_CAP);
+    struct str room = make_room(HUGE_PAGE_BYTES, usual + HUGE_PAGE_BYTES, usual_cap(kind));
     if (room.text) {
-        (void)madvise(room.text, USUAL_BYTES, MADV_HUGEPAGE); /* it works without, only slower */
+        (void)madvise(room.text, usual, MADV_HUGEPAGE); /* it works without, only slower */
     }
     return room;
 }
 
 void cache_bodies_return(struct cache_bodies *home, struct str *room)
 {
-    if (room->cap == USUAL_CAP && home->spare_count < SPARE_MAX) {
-        str_clear(room);
-        home->spare[home->spare_count++] = *room;
-        *room = (struct str){0};
+    for (size_t i = 0; i < USUALS; i++) {
+        struct spares *spares = &home->spares[i];
+        if (room->cap == usual_cap(i) && spares->count < SPARE_MAX) {
+            str_clear(room);
+            spares->rooms[spares->count++] = *room;
+            *room = (struct str){0};
+        }
     }
     str_release(room);
 }

@@ -7,19 +7,29 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 enum {
-    MEMORY_BYTES_DEFAULT = 64 << 20,
+    MEMORY_BYTES_DEFAULT = 128 << 20, /* which eight readings at once have a use for */
+    MEMORY_BYTES_SMALL = 64 << 20,    /* where it would be much of the machine's */
+    MEMORY_PART = 32,
     MEMORY_BYTES_MIN = 8 << 20, /* so that two fetches which one extent needs are held at once */
     RAW_BYTES_MAX = 256 << 20,
 };
+
+static size_t default_memory(void)
+{
+    struct sysinfo info;
+    uint64_t all = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
+    return all / MEMORY_PART < MEMORY_BYTES_DEFAULT ? MEMORY_BYTES_SMALL : MEMORY_BYTES_DEFAULT;
+}
 
 /* -- life ------------------------------------------------------------------------------------- */
 
 enum err_code reader_create(struct object_store *store, const struct reader_options *options,
                             struct reader **out, struct err *err)
 {
-    size_t memory_bytes = options->memory_bytes ? options->memory_bytes : MEMORY_BYTES_DEFAULT;
+    size_t memory_bytes = options->memory_bytes ? options->memory_bytes : default_memory();
     memory_bytes = memory_bytes > MEMORY_BYTES_MIN ? memory_bytes : MEMORY_BYTES_MIN;
     struct cache_disk *disk = NULL;
     if (options->folder) {

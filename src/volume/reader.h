@@ -30,7 +30,8 @@ struct reader_options {
     const char *folder;    /* of the cache, for this volume alone; NULL: memory only. Made if
                             * missing, mode 0700 */
     uint64_t folder_bytes; /* its limit; 0: 10 GiB, or what the disk has free less a tenth */
-    size_t memory_bytes;   /* 0: 64 MiB; 8 MiB at least */
+    size_t memory_bytes;   /* 0: 128 MiB, or 64 where that is over a 32nd of the machine's; 8 MiB
+                            * at least */
 };
 
 /* The store is borrowed: the volume's. A folder that another reader uses is left alone; one that

@@ -67,7 +67,8 @@ static void sim_begin(struct sim *sim, uint64_t cache_bytes, uint32_t least, uin
     sim->expect = mem_alloc(EXTENT_BYTES_MAX);
     snprintf(sim->folder, sizeof sim->folder, "/tmp/reader_sim.XXXXXX");
     assert_non_null(mkdtemp(sim->folder));
-    struct reader_options options = {.folder = sim->folder, .folder_bytes = cache_bytes};
+    struct reader_options options = {
+        .folder = sim->folder, .folder_bytes = cache_bytes, .memory_bytes = 64 * MIB};
     assert_int_equal(reader_create(&sim->fake.store, &options, &sim->reader, NULL), ERR_OK);
 }
 
