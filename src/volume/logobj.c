@@ -156,3 +156,9 @@ enum err_code logobj_read(const void *bytes, size_t size, const struct logobj_he
     }
     return ERR_OK;
 }
+
+bool logobj_claims_fence(const void *bytes, size_t size)
+{
+    return size >= LOGOBJ_HEADER_BYTES && memcmp(bytes, MAGIC, sizeof MAGIC) == 0 &&
+           (le_get_u32((const uint8_t *)bytes + 12) & LOGOBJ_FENCE) != 0;
+}

@@ -48,4 +48,7 @@ MUST_USE enum err_code logobj_read(const void *bytes, size_t size,
                                    void (*each)(void *context, const struct logobj_change *change),
                                    void *context, struct err *err);
 
+/* What the beginning of an object says of itself, unchecked: LOGOBJ_HEADER_BYTES of it suffice. */
+bool logobj_claims_fence(const void *bytes, size_t size);
+
 #endif

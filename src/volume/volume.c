@@ -284,7 +284,7 @@ static bool head_is_stored(struct volume *volume)
     return !volume->head.dirty && !volume->head.writing;
 }
 
-static enum err_code leave(struct volume *volume, struct err *err)
+enum err_code volume_leave(struct volume *volume, struct err *err)
 {
     enum err_code code = volume_sync(volume, err);
     bool worth_it = map_table_bytes(volume->map) >= CLOSE_TABLE_BYTES ||
@@ -307,7 +307,7 @@ enum err_code volume_close(struct volume *volume, struct err *err)
     }
     enum err_code code = ERR_OK;
     if (volume->role == VOLUME_OWNER) {
-        code = leave(volume, err);
+        code = volume_leave(volume, err);
         volume_lock_release(&volume->lock, code == ERR_OK);
     } else {
         volume_pin_remove(volume);

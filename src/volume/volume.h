@@ -93,6 +93,36 @@ enum err_code volume_close(struct volume *volume, struct err *err);
 /* Gone at once, as a crash would do it (tests; a fenced owner). */
 void volume_abandon(struct volume *volume);
 
+/* Repairing. ----------------------------------------------------------------------------------- */
+/* A store that has lost or damaged an object of the log that is still to be replayed leaves a
+ * volume that cannot be opened (ERR_CORRUPT). Repairing it goes back to the commit before that one.
+ * Snapshots stay. What is cut off is copied to lost/TERM/log/SEQ, which drover never looks at
+ * again; packs that only it refers to are garbage from then on. */
+enum volume_log_state { VOLUME_LOG_WHOLE, VOLUME_LOG_MISSING, VOLUME_LOG_DAMAGED };
+struct volume_repair_report {
+    enum volume_log_state log;
+    uint64_t seq;         /* that is missing or damaged; all before it is kept */
+    struct err why;       /* in words */
+    uint64_t later;       /* commits behind it that are there, fences not counted: cut off */
+    uint64_t later_bytes; /* of their log objects */
+    char owner[320];      /* looking: who owns it and may live; "": nobody */
+    uint32_t term;        /* repairing: the copies are in lost/TERM (8 digits, hexadecimal) */
+    uint64_t copies;      /* the same: how many */
+};
+/* Says what is wrong and writes nothing at all. options: locks. Blocking. ERR_AGAIN: an owner
+ * changes the volume all the time. */
+MUST_USE enum err_code volume_repair_look(struct object_store *store,
+                                          const struct volume_options *options,
+                                          struct volume_repair_report *report, struct err *err);
+/* Takes the volume as volume_open does, repairs it if its log is not whole, and leaves it.
+ * Blocking. The errors of volume_open. On failure, and after a crash at any moment, the volume is
+ * repaired or is as much in need of it as before: then this can be called again. The store stays
+ * the caller's.
+ */
+MUST_USE enum err_code volume_repair(struct object_store *store,
+                                     const struct volume_options *options,
+                                     struct volume_repair_report *report, struct err *err);
+
 struct engine *volume_engine(struct volume *volume);
 const struct volume_format *volume_format(const struct volume *volume);
 struct object_store *volume_store(struct volume *volume); /* for reads by the owner's thread */

@@ -91,6 +91,7 @@ struct volume_placed {
 
 struct volume_commit {
     uint64_t durable, next;
+    uint32_t last_term;     /* of the one that was replayed last; 0: none yet */
     struct str inline_data; /* of log/next */
     bool active;
     bool sent;
@@ -249,6 +250,8 @@ MUST_USE enum err_code volume_wait(struct volume *volume, bool (*done)(struct vo
 void volume_wait_once(struct volume *volume); /* for something to end */
 void volume_advance(struct volume *volume);
 void volume_destroy(struct volume *volume); /* closes the store too, if it is the volume's */
+/* Everything is stored, and head names no owner. */
+MUST_USE enum err_code volume_leave(struct volume *volume, struct err *err);
 
 /* volume_order.c: what is done in steps, while other work goes on. */
 enum volume_order_kind {
@@ -283,9 +286,47 @@ void volume_snapshot_let_go(struct volume_order *order);
 MUST_USE enum err_code volume_snapshot_delete_step(struct volume_order *order, struct err *err);
 MUST_USE enum err_code volume_checkpoint_step(struct volume_order *order);
 
-/* volume_open.c */
+/* volume_open.c: its steps, which volume_repair.c takes too. */
+struct volume *volume_create(struct object_store *store, const struct volume_options *options);
+/* Destroys it. The store stays the caller's, with nothing of ours in flight. */
+void volume_give_back(struct volume *volume);
+MUST_USE enum err_code volume_read_head(struct volume *volume, struct volume_head *out, char *etag,
+                                        struct err *err);
+MUST_USE enum err_code volume_own(struct volume *volume, const struct volume_options *options,
+                                  struct err *err);
+MUST_USE enum err_code volume_load_view(struct volume *volume, const struct volume_view *view,
+                                        struct err *err);
+MUST_USE enum err_code volume_fence(struct volume *volume, struct err *err);
+MUST_USE enum err_code volume_confirm(struct volume *volume, struct err *err);
+MUST_USE enum err_code volume_begin(struct volume *volume, struct err *err); /* the engine */
 enum { VOLUME_FENCE_KEY_BYTES = 9 };
 void volume_fence_key(uint64_t seq, uint8_t out[VOLUME_FENCE_KEY_BYTES]);
+void volume_fence_note(struct volume *volume, uint64_t seq); /* in the map */
+void volume_fence_write(const struct volume *volume, uint64_t seq, struct str *out);
+
+/* volume_replay.c */
+struct volume_batch { /* of calls that are started together */
+    struct object_call *calls;
+    size_t count, ended;
+};
+void volume_batch_run(struct object_store *store, struct volume_batch *batch); /* to their ends */
+void volume_log_name(uint64_t seq, char out[CONTAINER_NAME_MAX]);
+/* Is this log/SEQ as it was written? ERR_CORRUPT: no; the text names it. */
+MUST_USE enum err_code volume_log_read(const struct volume *volume, uint64_t seq,
+                                       const struct str *bytes, struct logobj_header *header,
+                                       struct err *err);
+/* The next commit. ERR_CORRUPT: damaged, and nothing of it is applied. ERR_STALE: another owner's
+ * that came after us. */
+MUST_USE enum err_code volume_apply_log(struct volume *volume, const struct str *bytes,
+                                        struct err *err);
+struct volume_gap { /* where the log is no longer whole */
+    enum volume_log_state log;
+    uint64_t seq;
+    struct err why;
+};
+/* Every commit from the next one on up to the end, or up to a gap: that is no error here. */
+MUST_USE enum err_code volume_replay(struct volume *volume, struct volume_gap *gap,
+                                     struct err *err);
 
 /* volume_owner.c */
 void volume_owner_self(struct volume_owner *out, const char *who, int64_t now_unix_ms);

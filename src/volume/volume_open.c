@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDEXES_AT_ONCE = 8, LOGS_AT_ONCE_MAX = 32, TAKES_MAX = 16 };
+enum { INDEXES_AT_ONCE = 8, TAKES_MAX = 16 };
 
 /* Ownership. ----------------------------------------------------------------------------------- */
 
-static enum err_code read_head(struct volume *volume, struct volume_head *out, char *etag,
+enum err_code volume_read_head(struct volume *volume, struct volume_head *out, char *etag,
                                struct err *err)
 {
     AUTO_STR struct str bytes = {0};
@@ -68,7 +68,7 @@ static enum err_code take_head(struct volume *volume, const struct volume_option
     return code;
 }
 
-static enum err_code own(struct volume *volume, const struct volume_options *options,
+enum err_code volume_own(struct volume *volume, const struct volume_options *options,
                          struct err *err)
 {
     struct volume_headkeeper *head = &volume->head;
@@ -76,7 +76,7 @@ static enum err_code own(struct volume *volume, const struct volume_options *opt
     enum err_code code = ERR_AGAIN;
     for (int tries = 0; code == ERR_AGAIN && tries < TAKES_MAX; tries++) {
         volume_head_release(&head->now);
-        code = read_head(volume, &head->now, head->etag, err);
+        code = volume_read_head(volume, &head->now, head->etag, err);
         if (code == ERR_OK) {
             code = may_own(&head->now, options, err);
         }
@@ -97,42 +97,18 @@ static enum err_code own(struct volume *volume, const struct volume_options *opt
 
 /* The runs of a view. -------------------------------------------------------------------------- */
 
-/* Starts all calls, then waits until each has ended. */
-struct batch {
-    struct object_call *calls;
-    size_t count, ended;
-};
-
-static void batch_ended(struct object_call *call)
-{
-    ((struct batch *)call->context)->ended++;
-}
-
-static void batch_run(struct object_store *store, struct batch *batch)
-{
-    batch->ended = 0;
-    for (size_t i = 0; i < batch->count; i++) {
-        batch->calls[i].done = batch_ended;
-        batch->calls[i].context = batch;
-        object_start(store, &batch->calls[i]);
-    }
-    while (batch->ended < batch->count) {
-        (void)object_run(store, 1000);
-    }
-}
-
 static enum err_code add_runs(struct volume *volume, const struct map_run *runs, size_t count,
                               struct err *err)
 {
     char names[INDEXES_AT_ONCE][CONTAINER_NAME_MAX];
     struct object_call calls[INDEXES_AT_ONCE] = {0};
-    struct batch batch = {.calls = calls, .count = count};
+    struct volume_batch batch = {.calls = calls, .count = count};
     for (size_t i = 0; i < count; i++) {
         container_name(&runs[i].container, names[i]);
         calls[i] = (struct object_call){
             .verb = OBJECT_GET, .key = names[i], .offset = runs[i].index_offset};
     }
-    batch_run(volume->store, &batch);
+    volume_batch_run(volume->store, &batch);
     enum err_code code = ERR_OK;
     for (size_t i = 0; i < count; i++) {
         if (code == ERR_OK && calls[i].code != ERR_OK) {
@@ -146,7 +122,7 @@ static enum err_code add_runs(struct volume *volume, const struct map_run *runs,
     return code;
 }
 
-static enum err_code load_view(struct volume *volume, const struct volume_view *view,
+enum err_code volume_load_view(struct volume *volume, const struct volume_view *view,
                                struct err *err)
 {
     enum err_code code = ERR_OK;
@@ -158,65 +134,13 @@ static enum err_code load_view(struct volume *volume, const struct volume_view *
     return code;
 }
 
-/* The commits since. --------------------------------------------------------------------------- */
-
-static void apply_change(void *context, const struct logobj_change *change)
-{
-    struct map *map = context;
-    if (change->value == NULL) {
-        map_delete(map, change->key, change->key_size);
-    } else {
-        map_put(map, change->key, change->key_size, change->value, change->value_size);
-    }
-}
-
-static enum err_code apply_log(struct volume *volume, const struct str *bytes, struct err *err)
-{
-    struct logobj_header expect = {.seq = volume->commit.next};
-    struct logobj_header header;
-    memcpy(expect.uuid, volume->format.uuid, sizeof expect.uuid);
-    enum err_code code =
-        logobj_read(str_text(bytes), bytes->size, &expect, &header, apply_change, volume->map, err);
-    if (code != ERR_OK) {
-        return code;
-    }
-    if (volume->role == VOLUME_OWNER && header.term >= volume->head.now.term) {
-        return err_set(err, ERR_STALE, "log/%016" PRIx64 ": the volume was taken over meanwhile",
-                       volume->commit.next);
-    }
-    volume->commit.next++;
-    return ERR_OK;
-}
-
-/* Up to `count` log objects from the next one on; *missing: the first that is not there was met. */
-static enum err_code replay_some(struct volume *volume, size_t count, bool *missing,
-                                 struct err *err)
-{
-    char names[LOGS_AT_ONCE_MAX][CONTAINER_NAME_MAX];
-    struct object_call calls[LOGS_AT_ONCE_MAX];
-    struct batch batch = {.calls = calls, .count = count};
-    for (size_t i = 0; i < count; i++) {
-        struct container container = {.kind = CONTAINER_LOG, .number = volume->commit.next + i};
-        container_name(&container, names[i]);
-        calls[i] = (struct object_call){.verb = OBJECT_GET, .key = names[i]};
-    }
-    batch_run(volume->store, &batch);
-    enum err_code code = ERR_OK;
-    for (size_t i = 0; i < count; i++) {
-        *missing = *missing || calls[i].code == ERR_NOT_FOUND;
-        if (code == ERR_OK && !*missing) {
-            code = calls[i].code == ERR_OK ? apply_log(volume, &calls[i].body, err)
-                                           : err_set(err, calls[i].code, "%s", calls[i].err.text);
-        }
-        object_call_release(&calls[i]);
-    }
-    return code;
-}
+/* The fence. -------------------------------------------------------------------------------------
+ */
 
 /* Had another taken the volume over before our fence was stored, it might also have checkpointed
  * and deleted log objects, and what we took for the end of the log would have been a gap. Then head
  * is no longer ours; and if it still is, whoever comes next finds our fence. */
-static enum err_code confirm(struct volume *volume, struct err *err)
+enum err_code volume_confirm(struct volume *volume, struct err *err)
 {
     const struct str *ours = &volume->head.bytes;
     AUTO_STR struct str there = {0};
@@ -226,47 +150,6 @@ static enum err_code confirm(struct volume *volume, struct err *err)
         code = err_set(err, ERR_STALE, "head: another took the volume at the same time");
     }
     return code;
-}
-
-/* A commit is stored after all before it. So one that is missing is the end of the log; if later
- * ones are there, the store has lost it, and going on would lose those too. */
-static enum err_code check_end(struct volume *volume, struct err *err)
-{
-    struct container end = {.kind = CONTAINER_LOG, .number = volume->commit.next};
-    struct container later;
-    char name[CONTAINER_NAME_MAX];
-    container_name(&end, name);
-    struct object_call list = {.verb = OBJECT_LIST, .key = "log/", .after = name, .max = 1};
-    enum err_code code = object_do(volume->store, &list, err);
-    bool has_later =
-        code == ERR_OK && list.page_count > 0 && container_parse(list.page[0].key, &later);
-    object_call_release(&list);
-    if (!has_later) {
-        return code;
-    }
-    AUTO_STR struct str bytes = {0}; /* an owner that we take it from may have gone on since */
-    code = object_get(volume->store, name, &bytes, NULL, err);
-    if (code != ERR_NOT_FOUND) {
-        return code;
-    }
-    code = volume->role == VOLUME_OWNER ? confirm(volume, err) : ERR_OK;
-    return code != ERR_OK ? code
-                          : err_set(err, ERR_CORRUPT,
-                                    "%s: missing, though later commits are there: the store has "
-                                    "lost it",
-                                    name);
-}
-
-static enum err_code replay(struct volume *volume, struct err *err)
-{
-    enum err_code code = ERR_OK;
-    bool missing = false;
-    size_t count = 2;
-    while (code == ERR_OK && !missing) {
-        code = replay_some(volume, count, &missing, err);
-        count = count < LOGS_AT_ONCE_MAX ? count * 2 : LOGS_AT_ONCE_MAX;
-    }
-    return code == ERR_OK ? check_end(volume, err) : code;
 }
 
 /* The fence is noted in the map too, under 'F' and its seq, so that gc knows it without reading
@@ -279,14 +162,14 @@ void volume_fence_key(uint64_t seq, uint8_t out[VOLUME_FENCE_KEY_BYTES])
     }
 }
 
-static void write_fence(struct volume *volume, struct str *out)
+void volume_fence_write(const struct volume *volume, uint64_t seq, struct str *out)
 {
     static const uint8_t value[1] = {1};
     uint8_t key[VOLUME_FENCE_KEY_BYTES];
-    volume_fence_key(volume->commit.next, key);
+    volume_fence_key(seq, key);
     struct logobj_change change = {key, sizeof key, value, sizeof value};
     struct logobj_header header = {
-        .seq = volume->commit.next, .term = volume->head.now.term, .flags = LOGOBJ_FENCE};
+        .seq = seq, .term = volume->head.now.term, .flags = LOGOBJ_FENCE};
     memcpy(header.uuid, volume->format.uuid, sizeof header.uuid);
     struct str none = {0};
     str_clear(out);
@@ -297,12 +180,11 @@ static void write_fence(struct volume *volume, struct str *out)
  * has been replayed. */
 static enum err_code fence_once(struct volume *volume, bool *fenced, struct err *err)
 {
-    struct container container = {.kind = CONTAINER_LOG, .number = volume->commit.next};
     char name[CONTAINER_NAME_MAX];
     AUTO_STR struct str ours = {0};
     AUTO_STR struct str there = {0};
-    container_name(&container, name);
-    write_fence(volume, &ours);
+    volume_log_name(volume->commit.next, name);
+    volume_fence_write(volume, volume->commit.next, &ours);
     enum err_code code = object_put_if_absent(volume->store, name, ours.text, ours.size, err);
     *fenced = code == ERR_OK;
     if (code != ERR_EXISTS) {
@@ -313,10 +195,17 @@ static enum err_code fence_once(struct volume *volume, bool *fenced, struct err 
         return code;
     }
     *fenced = there.size == ours.size && memcmp(there.text, ours.text, ours.size) == 0;
-    return *fenced ? ERR_OK : apply_log(volume, &there, err);
+    return *fenced ? ERR_OK : volume_apply_log(volume, &there, err);
 }
 
-static enum err_code fence(struct volume *volume, struct err *err)
+void volume_fence_note(struct volume *volume, uint64_t seq)
+{
+    uint8_t key[VOLUME_FENCE_KEY_BYTES];
+    volume_fence_key(seq, key);
+    map_put(volume->map, key, sizeof key, "\1", 1);
+}
+
+enum err_code volume_fence(struct volume *volume, struct err *err)
 {
     bool fenced = false;
     enum err_code code = ERR_OK;
@@ -324,9 +213,7 @@ static enum err_code fence(struct volume *volume, struct err *err)
         code = fence_once(volume, &fenced, err);
     }
     if (code == ERR_OK) {
-        uint8_t key[VOLUME_FENCE_KEY_BYTES];
-        volume_fence_key(volume->commit.next, key);
-        map_put(volume->map, key, sizeof key, "\1", 1);
+        volume_fence_note(volume, volume->commit.next);
         volume->commit.next++;
     }
     return code;
@@ -334,22 +221,33 @@ static enum err_code fence(struct volume *volume, struct err *err)
 
 /* Opening. ------------------------------------------------------------------------------------- */
 
+/* All commits since the view, or why not. */
+static enum err_code replay_whole(struct volume *volume, struct err *err)
+{
+    struct volume_gap gap;
+    enum err_code code = volume_replay(volume, &gap, err);
+    if (code == ERR_OK && gap.log != VOLUME_LOG_WHOLE) {
+        code = err_set(err, ERR_CORRUPT, "%s", gap.why.text);
+    }
+    return code;
+}
+
 static enum err_code open_owner(struct volume *volume, const struct volume_options *options,
                                 struct err *err)
 {
     struct volume_headkeeper *head = &volume->head;
-    enum err_code code = own(volume, options, err);
+    enum err_code code = volume_own(volume, options, err);
     if (code == ERR_OK) {
-        code = load_view(volume, &head->now.view, err);
+        code = volume_load_view(volume, &head->now.view, err);
     }
     volume->commit.next = head->now.view.seq + 1;
     if (code == ERR_OK) {
-        code = replay(volume, err);
+        code = replay_whole(volume, err);
     }
     if (code == ERR_OK) {
-        code = fence(volume, err);
+        code = volume_fence(volume, err);
     }
-    return code == ERR_OK ? confirm(volume, err) : code;
+    return code == ERR_OK ? volume_confirm(volume, err) : code;
 }
 
 static enum err_code find_view(struct volume *volume, const char *snapshot, struct volume_view *out,
@@ -357,7 +255,7 @@ static enum err_code find_view(struct volume *volume, const char *snapshot, stru
 {
     struct volume_head head = {0};
     char etag[OBJECT_ETAG_MAX];
-    enum err_code code = read_head(volume, &head, etag, err);
+    enum err_code code = volume_read_head(volume, &head, etag, err);
     if (code != ERR_OK) {
         return code;
     }
@@ -392,11 +290,11 @@ static enum err_code open_reader(struct volume *volume, const struct volume_opti
         code = find_view(volume, options->snapshot, &view, err);
     }
     if (code == ERR_OK) {
-        code = load_view(volume, &view, err);
+        code = volume_load_view(volume, &view, err);
     }
     volume->commit.next = view.seq + 1;
     if (code == ERR_OK && options->snapshot == NULL) {
-        code = replay(volume, err);
+        code = replay_whole(volume, err);
     }
     view.seq = volume->commit.next - 1;
     if (code == ERR_OK) {
@@ -411,7 +309,15 @@ static enum err_code begin_engine(void *context, struct err *err)
     return engine_begin(((struct volume *)context)->engine, err);
 }
 
-static struct volume *create(struct object_store *store, const struct volume_options *options)
+enum err_code volume_begin(struct volume *volume, struct err *err)
+{
+    volume->commit.durable = volume->commit.next - 1;
+    volume->engine = engine_create(volume->map);
+    engine_set_seq(volume->engine, volume->commit.next);
+    return volume_do(volume, begin_engine, volume, err);
+}
+
+struct volume *volume_create(struct object_store *store, const struct volume_options *options)
 {
     struct volume *volume = mem_alloc(sizeof *volume);
     volume->store = store;
@@ -427,8 +333,7 @@ static struct volume *create(struct object_store *store, const struct volume_opt
     return volume;
 }
 
-/* The store stays the caller's, with nothing of ours in flight. */
-static void give_back(struct volume *volume)
+void volume_give_back(struct volume *volume)
 {
     volume_pin_remove(volume);
     volume->gone = true;
@@ -443,20 +348,17 @@ static void give_back(struct volume *volume)
 enum err_code volume_open(struct object_store *store, const struct volume_options *options,
                           struct volume **out, struct err *err)
 {
-    struct volume *volume = create(store, options);
+    struct volume *volume = volume_create(store, options);
     enum err_code code = volume_format_read(store, &volume->format, err);
     if (code == ERR_OK) {
         code = options->role == VOLUME_OWNER ? open_owner(volume, options, err)
                                              : open_reader(volume, options, err);
     }
     if (code == ERR_OK) {
-        volume->commit.durable = volume->commit.next - 1;
-        volume->engine = engine_create(volume->map);
-        engine_set_seq(volume->engine, volume->commit.next);
-        code = volume_do(volume, begin_engine, volume, err);
+        code = volume_begin(volume, err);
     }
     if (code != ERR_OK) {
-        give_back(volume);
+        volume_give_back(volume);
         return code;
     }
     *out = volume;
