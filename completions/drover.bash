@@ -33,7 +33,7 @@ advise   file     --profile= --region= --spot --loss-rate= --spot-trace= --limit
 profile  file
 report   none
 analyse  file
-volume   volume   --store= --pack-size= --compress= --data --yes --endpoint= --region= --ca-file= --addressing= --profile= --json
+volume   volume   --store= --pack-size= --compress= --data --yes --take-over --endpoint= --region= --ca-file= --addressing= --profile= --json
 data     data     --recursive --long --dry-run --list --delete --endpoint= --region= --ca-file= --addressing= --profile= --json
 mount    volumes  --read-only --cache-dir= --cache-size= --allow-other --take-over --foreground --stats --endpoint= --region= --ca-file= --addressing= --profile= --json
 unmount  file
@@ -86,7 +86,7 @@ _drover_argument() { # KIND PREFIX
     run) compgen -W "$(_drover_runs)" -- "$2" ;;
     nodes) compgen -W "drain revoke $(_drover_nodes)" -- "$2" ;;
     token) compgen -W 'create list rm' -- "$2" ;;
-    volume) compgen -W "create add list show delete fsck export $(_drover_volumes)" -- "$2" ;;
+    volume) compgen -W "create add list show delete fsck repair export $(_drover_volumes)" -- "$2" ;;
     data)
         compgen -W "put get ls rm stat mv du sync verify snapshot gc import $(_drover_volumes)" -- "$2"
         compgen -f -- "$2"

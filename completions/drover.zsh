@@ -125,7 +125,7 @@ _drover() {
     volume)
         _arguments $store $json '--store=[where a new one is]:URL:' '--pack-size=[MiB]:number:' \
             '--compress=[zstd level]:number:' '--data[delete the files too]' '--yes[that is meant]' \
-            '1:verb:(create add list show delete fsck export)' '*:volume:_files'
+            '--take-over[from another owner]' '1:verb:(create add list show delete fsck repair export)' '*:volume:_files'
         ;;
     data)
         _arguments $store $json '(-r --recursive)'{-r,--recursive}'[folders with all they hold]' \

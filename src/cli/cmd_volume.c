@@ -1,4 +1,5 @@
-/* drover volume create|add|list|show|delete. fsck and export are drover data's verify and get. */
+/* drover volume create|add|list|show|delete. fsck and export are drover data's verify and get;
+ * repair is data_repair.c. */
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
@@ -18,7 +19,7 @@ struct volume_arguments {
     const char *store;
     uint64_t pack_mib;
     uint64_t level;
-    bool as_json, with_data, is_sure;
+    bool as_json, with_data, is_sure, take_over;
 };
 
 static int parse(struct volume_arguments *arguments, int argc, char **argv)
@@ -28,6 +29,7 @@ static int parse(struct volume_arguments *arguments, int argc, char **argv)
                                             {"compress", required_argument, NULL, 'z'},
                                             {"data", no_argument, NULL, 'd'},
                                             {"yes", no_argument, NULL, 'y'},
+                                            {"take-over", no_argument, NULL, 't'},
                                             {"json", no_argument, NULL, 'j'},
                                             VOLUME_REF_OPTIONS,
                                             {"help", no_argument, NULL, 'h'},
@@ -53,6 +55,9 @@ static int parse(struct volume_arguments *arguments, int argc, char **argv)
             break;
         case 'y':
             arguments->is_sure = true;
+            break;
+        case 't':
+            arguments->take_over = true;
             break;
         case 'j':
             arguments->as_json = true;
@@ -246,13 +251,10 @@ static int run_verb(struct volume_arguments *arguments, const char *verb, int co
         int count;
         const char *needs;
     } verbs[] = {
-        {"create", 1, "one NAME"},
-        {"add", 1, "one NAME"},
-        {"list", 0, "no more words"},
-        {"show", 1, "one VOLUME"},
-        {"delete", 1, "one NAME"},
-        {"fsck", 1, "one VOLUME"},
-        {"export", 2, "a VOLUME and a FOLDER"},
+        {"create", 1, "one NAME"},    {"add", 1, "one NAME"},
+        {"list", 0, "no more words"}, {"show", 1, "one VOLUME"},
+        {"delete", 1, "one NAME"},    {"fsck", 1, "one VOLUME"},
+        {"repair", 1, "one VOLUME"},  {"export", 2, "a VOLUME and a FOLDER"},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verb, verbs[i].verb) == 0 && count != verbs[i].count) {
@@ -277,11 +279,15 @@ static int run_verb(struct volume_arguments *arguments, const char *verb, int co
     if (strcmp(verb, "fsck") == 0) {
         return data_verb_verify(rest[0], &arguments->over, arguments->as_json);
     }
+    if (strcmp(verb, "repair") == 0) {
+        struct data_repair how = {arguments->is_sure, arguments->take_over, arguments->as_json};
+        return data_verb_repair(rest[0], &arguments->over, &how);
+    }
     if (strcmp(verb, "delete") == 0) {
         return delete (arguments, rest[0]);
     }
-    return cli_usage_error(&cmd_volume,
-                           "'%s' is none of create, add, list, show, delete, fsck, export", verb);
+    return cli_usage_error(
+        &cmd_volume, "'%s' is none of create, add, list, show, delete, fsck, repair, export", verb);
 }
 
 static int run(int argc, char **argv)
@@ -289,8 +295,8 @@ static int run(int argc, char **argv)
     struct volume_arguments arguments = {0};
     int code = parse(&arguments, argc, argv);
     if (code < 0 && optind >= argc) {
-        code = cli_usage_error(&cmd_volume,
-                               "needs one of create, add, list, show, delete, fsck, export");
+        code = cli_usage_error(
+            &cmd_volume, "needs one of create, add, list, show, delete, fsck, repair, export");
     } else if (code < 0) {
         code = run_verb(&arguments, argv[optind], argc - optind - 1, argv + optind + 1);
     }
@@ -300,19 +306,22 @@ static int run(int argc, char **argv)
 
 const struct cli_command cmd_volume = {
     .name = "volume",
-    .arguments = "create|add|list|show|delete|fsck|export ...",
+    .arguments = "create|add|list|show|delete|fsck|repair|export ...",
     .summary = "volumes: file systems that live in an object store",
-    .help = "  create NAME --store URL   make a volume in file:///folder or s3://bucket/prefix\n"
-            "  add NAME --store URL      give a volume that exists a name here\n"
-            "  list                      the volumes that have a name here\n"
-            "  show VOLUME               its size, snapshots and owner\n"
-            "  delete NAME               forget the name; with --data --yes delete the files too\n"
-            "  fsck VOLUME               read everything and check it\n"
-            "  export VOLUME FOLDER      copy everything out into plain files\n\n"
-            "  --pack-size MIB           of a new volume's packs (64)\n"
-            "  --compress LEVEL          zstd for a new volume's data, 1 to 19 (0: off)\n"
-            "  --endpoint URL, --region R, --ca-file FILE, --addressing path|virtual, --profile P\n"
-            "                            of an S3 store; credentials come from AWS_* or ~/.aws\n"
-            "  --json                    one object per line\n",
+    .help =
+        "  create NAME --store URL   make a volume in file:///folder or s3://bucket/prefix\n"
+        "  add NAME --store URL      give a volume that exists a name here\n"
+        "  list                      the volumes that have a name here\n"
+        "  show VOLUME               its size, snapshots and owner\n"
+        "  delete NAME               forget the name; with --data --yes delete the files too\n"
+        "  fsck VOLUME               read everything and check it\n"
+        "  repair VOLUME             what it takes if the store has lost a part of its log, and\n"
+        "                            with --yes go back to the commit before; --take-over\n"
+        "  export VOLUME FOLDER      copy everything out into plain files\n\n"
+        "  --pack-size MIB           of a new volume's packs (64)\n"
+        "  --compress LEVEL          zstd for a new volume's data, 1 to 19 (0: off)\n"
+        "  --endpoint URL, --region R, --ca-file FILE, --addressing path|virtual, --profile P\n"
+        "                            of an S3 store; credentials come from AWS_* or ~/.aws\n"
+        "  --json                    one object per line\n",
     .run = run,
 };

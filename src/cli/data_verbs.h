@@ -30,6 +30,11 @@ int data_verb_sync(struct data_arguments *arguments, int count, char **words);
 
 int data_verb_verify(const char *volume, const struct volume_ref *over, bool as_json);
 int data_verb_show(const char *volume, const struct volume_ref *over, bool as_json);
+struct data_repair {
+    bool is_sure, take_over, as_json; /* not sure: only says what is wrong */
+};
+int data_verb_repair(const char *volume, const struct volume_ref *over,
+                     const struct data_repair *how);
 int data_verb_export(const char *volume, const struct volume_ref *over, const char *folder);
 
 /* Shared by the verbs. */

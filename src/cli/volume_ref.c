@@ -335,6 +335,10 @@ enum err_code volume_use_advise(const struct volume_ref *ref, enum err_code code
                        "%.200s: no volume is there (drover volume create NAME --store %.200s)",
                        ref->url, ref->url);
     }
+    if (code == ERR_CORRUPT && strncmp(was.text, "log/", 4) == 0) {
+        return err_set(err, code, "%.300s (drover volume repair %.130s says what can be done)",
+                       was.text, ref->name ? ref->name : ref->url);
+    }
     if (code == ERR_DENIED && strstr(was.text, "served by drover meta")) {
         return err_set(
             err, code,
@@ -356,6 +360,19 @@ enum err_code volume_state_path(struct str *out, struct err *err)
     return user_folder("XDG_STATE_HOME", ".local/state", out, err);
 }
 
+bool volume_locks_path(const char *state, struct str *out)
+{
+    bool has_place = volume_state_path(out, NULL) == ERR_OK;
+    str_add(out, "/owners");
+    has_place = has_place && io_make_dirs(str_text(out), NULL) == ERR_OK;
+    if (!has_place && state) {
+        str_clear(out);
+        str_addf(out, "%s/owners", state);
+        has_place = true;
+    }
+    return has_place;
+}
+
 enum err_code volume_use_open(const struct volume_ref *ref,
                               const struct volume_use_options *options, struct volume_use *out,
                               struct err *err)
@@ -373,14 +390,7 @@ enum err_code volume_use_open(const struct volume_ref *ref,
         return code;
     }
     AUTO_STR struct str locks = {0};
-    bool has_place = options->writes && volume_state_path(&locks, NULL) == ERR_OK;
-    str_add(&locks, "/owners");
-    has_place = has_place && io_make_dirs(str_text(&locks), NULL) == ERR_OK;
-    if (!has_place && options->state) {
-        str_clear(&locks);
-        str_addf(&locks, "%s/owners", options->state);
-        has_place = true;
-    }
+    bool has_place = options->writes && volume_locks_path(options->state, &locks);
     struct volume_options how = {.role = options->writes ? VOLUME_OWNER : VOLUME_READER,
                                  .snapshot = ref->snapshot,
                                  .owner = options->owner,

@@ -55,6 +55,10 @@ struct volume_use { /* an open volume and what reads its data */
 /* Where this user's volumes keep what only this machine needs. ERR_INVALID: HOME is not set. */
 MUST_USE enum err_code volume_state_path(struct str *out, struct err *err);
 
+/* Where this user's owners hold their locks, made if missing; below `state` if there is no such
+ * place (NULL: none). False: nowhere. */
+bool volume_locks_path(const char *state, struct str *out);
+
 struct volume_use_options {
     bool writes;
     bool take_over;

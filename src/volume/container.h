@@ -7,6 +7,7 @@
  *   packs/W-T-N        extents of many files, up to 64 MiB, and a footer that describes them
  *   runs/T-N           sorted metadata (map.h), a part of a checkpoint
  *   snap/NAME@T-N      the checkpoint of a snapshot that head lists by its name
+ *   lost/T/log/SEQ     what a repair has cut off; never read again
  *   pin/UUID           a reader without a server holds what it reads
  * Numbers in names are hexadecimal with leading zeros, so that names sort as numbers do.
  *
