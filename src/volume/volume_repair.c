@@ -234,7 +234,7 @@ static enum err_code set_aside(struct cut *cut, uint64_t seq, const struct str *
     bool is_fence = is_sound && (header.flags & LOGOBJ_FENCE) != 0;
     if (is_fence) {
         volume_fence_note(cut->volume, seq);
-    } else if (is_sound) {
+    } else if (is_sound && seq != cut->report->seq) { /* there the gap is, whatever lies in it */
         VEC_PUSH(cut->doomed, cut->doomed_count, cut->doomed_cap) = seq;
     } else {
         note_blank(cut, seq);
