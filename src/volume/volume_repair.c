@@ -134,7 +134,7 @@ static enum err_code look_once(struct volume *volume, const struct volume_option
     struct volume_head head = {0};
     struct volume_gap gap = {0};
     struct counting counting = {volume, report};
-    char etag[OBJECT_ETAG_MAX];
+    char etag[OBJECT_ETAG_MAX] = "";
     *report = (struct volume_repair_report){0};
     enum err_code code = volume_format_read(volume->store, &volume->format, err);
     if (code == ERR_OK) {
@@ -152,7 +152,7 @@ static enum err_code look_once(struct volume *volume, const struct volume_option
     if (code == ERR_OK && gap.log != VOLUME_LOG_WHOLE) {
         code = list_from(volume->store, gap.seq, count_page, &counting, err);
     }
-    bool has_trouble = code == ERR_CORRUPT || gap.log != VOLUME_LOG_WHOLE;
+    bool has_trouble = etag[0] != '\0' && (code == ERR_CORRUPT || gap.log != VOLUME_LOG_WHOLE);
     struct object_call now = {.verb = OBJECT_HEAD, .key = "head"};
     if (has_trouble && object_do(volume->store, &now, NULL) == ERR_OK &&
         strcmp(now.etag, etag) != 0) {
