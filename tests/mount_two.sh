@@ -124,6 +124,56 @@ with open(sys.argv[1], "r+") as c:
     soon(c)
 PY
 check "locks hold between them" timeout 60 python3 locks.py "$A/lock" "$B/lock"
+cat >impatient.py <<'PY'
+# Who is interrupted while he waits for a lock tries again at once; inside there is never more than one.
+import fcntl, os, random, signal, sys, time
+class Interrupted(Exception):
+    pass
+def interrupt(*_):
+    raise Interrupted
+def lock(file, kind):
+    signal.signal(signal.SIGALRM, interrupt)
+    while True:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0005, 0.02))
+            fcntl.flock(file, kind)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            return
+        except Interrupted:
+            pass
+def work(path):
+    random.seed()
+    with open(path, "r+") as file:
+        for _ in range(40):
+            if random.random() < 0.3:
+                lock(file, fcntl.LOCK_SH)
+            lock(file, fcntl.LOCK_EX)
+            os.close(os.open("inside", os.O_CREAT | os.O_EXCL))
+            with open("count") as count:
+                now = int(count.read())
+            time.sleep(random.uniform(0, 0.004))
+            with open("count", "w") as count:
+                count.write(str(now + 1))
+            os.unlink("inside")
+            fcntl.flock(file, fcntl.LOCK_UN)
+with open("count", "w") as count:
+    count.write("0")
+children = []
+for i in range(6):
+    child = os.fork()
+    if child == 0:
+        try:
+            work(sys.argv[1 + i % 2])
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr)
+            os._exit(1)
+    children.append(child)
+ends = [os.waitpid(child, 0)[1] for child in children]
+with open("count") as count:
+    assert ends == [0] * 6 and count.read() == "240", ends
+PY
+check "and for the impatient" timeout 100 python3 impatient.py "$A/lock" "$B/lock"
 check "random reads and writes of a file at both" \
     timeout 120 "$FILETEST" fsx2 "$A/fsx" "$B/fsx" "$seed" 700
 check "random names at both, as in a plain folder" \
