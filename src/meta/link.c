@@ -9,7 +9,7 @@
 
 enum { LEASE_MS = 10 * 1000, HEARTBEAT_MS = 1000 }; /* until the first welcome */
 
-static void tell(const struct meta_link *link, const char *line)
+void link_tell(const struct meta_link *link, const char *line)
 {
     if (link->options.tell) {
         link->options.tell(link->options.context, line);
@@ -107,6 +107,12 @@ static uint64_t floor_of(const struct meta_link *link)
         floor = call->pack_min < floor ? call->pack_min : floor;
     }
     return floor;
+}
+
+bool link_has_lease(const struct meta_link *link, int64_t now_ms)
+{
+    const Drover__MetaWelcome *welcome = meta_link_welcome(link);
+    return welcome && now_ms - link->proven_ms < welcome->lease_ms;
 }
 
 static bool all_said_again(const struct meta_link *link)
@@ -231,8 +237,8 @@ static void greet(struct meta_link *link)
     AUTO_FREE uint64_t *opens = mem_array(link->opens.sum + link->closing.sum, sizeof *opens);
     AUTO_FREE Drover__MetaLock **locks = mem_array(link->lock_count, sizeof *locks);
     size_t count = list_opens(link, opens);
-    for (size_t i = 0; i < link->lock_count; i++) {
-        locks[i] = &link->locks[i];
+    if (!link_has_lease(link, link->now_ms)) {
+        locks_doubt(link);
     }
     hello.protocol = META_PROTOCOL;
     hello.mount = meta_bytes(link->options.mount, META_ID_BYTES);
@@ -241,7 +247,7 @@ static void greet(struct meta_link *link)
     hello.version = (char *)(uintptr_t)DROVER_VERSION;
     hello.n_open = count;
     hello.open = opens;
-    hello.n_lock = link->lock_count;
+    hello.n_lock = locks_name(link, locks);
     hello.lock = locks;
     hello.serial = ++link->counts.hellos;
     ask.hello = &hello;
@@ -267,9 +273,9 @@ static void hear_welcome(struct meta_link *link, Drover__MetaAnswer *message)
     if (is_other) {
         link->durable = 0; /* what it has stored of ours is in `last` */
         kept_say_again(link, welcome);
-        tell(link, "another owner serves the volume; what was not stored is said again");
+        link_tell(link, "another owner serves the volume; what was not stored is said again");
     } else if (link->is_silent) {
-        tell(link, "the owner of the volume is back");
+        link_tell(link, "the owner of the volume is back");
     }
     link->durable = message->durable;
     link->lapses += welcome->lapsed ? 1 : 0;
@@ -291,10 +297,11 @@ static void hear_welcome(struct meta_link *link, Drover__MetaAnswer *message)
         say_alive(link, 0);
     }
     send_unsent(link);
+    locks_confirm(link, message->welcome);
     link->progress++;
 }
 
-static struct meta_call *waiting_find(const struct meta_link *link, uint64_t number)
+struct meta_call *waiting_find(const struct meta_link *link, uint64_t number)
 {
     struct meta_call *call = NULL;
     TAILQ_FOREACH(call, &link->waiting, link)
@@ -320,28 +327,6 @@ static void undo_open(struct meta_link *link, const struct meta_call *call)
     }
 }
 
-/* A lock may be waited for for hours: the owner is told at once that nobody does, and lets go of it
- * if it has given it. So the answer, if one still comes, changes nothing. */
-static void undo_lock(struct meta_link *link, const struct meta_call *call)
-{
-    Drover__MetaOp op = DROVER__META_OP__INIT;
-    Drover__MetaLock lock = DROVER__META_LOCK__INIT;
-    op.verb = DROVER__META_VERB__META_VERB_LOCK;
-    op.inode = lock.inode = call->inode;
-    op.flags = 1;
-    op.offset = call->number;
-    lock.owner = call->lock_owner;
-    op.lock = &lock;
-    meta_link_drop(link, meta_link_ask(link, &op));
-}
-
-static void settle(struct meta_link *link, struct meta_call *call)
-{
-    TAILQ_REMOVE(&link->waiting, call, link);
-    call->is_waiting = false;
-    call_free_unused(call);
-}
-
 /* The owner closes a file only after it has opened it: if the answer to an open that nobody waited
  * for is still missing, it was lost, and must not be asked for again from the next owner, which
  * would count a file as open that is not. */
@@ -352,35 +337,7 @@ static void settle_opens(struct meta_link *link, const struct meta_call *closed)
         struct meta_call *next = TAILQ_NEXT(call, link);
         if (call->is_early && !call->is_wanted && call->inode == closed->inode) {
             (void)counts_remove(&link->early, call->inode);
-            settle(link, call);
-        }
-        call = next;
-    }
-}
-
-/* The owner has heard that nobody waits for this lock. If the answer to that ask is still missing,
- * it was lost or comes to nothing, and it must not be asked for again from the next owner, which
- * would give the lock to nobody. */
-static void settle_given_up(struct meta_link *link, const struct meta_call *unlocked)
-{
-    struct meta_call *call = unlocked->given_up ? waiting_find(link, unlocked->given_up) : NULL;
-    if (call != NULL && !call->is_wanted) {
-        settle(link, call);
-    }
-}
-
-/* A lock was taken after it had been let go: if the answer to that is still missing, it was lost,
- * and must not be asked for again from the next owner, which would let go of this one. */
-static void settle_unlocks(struct meta_link *link, const struct meta_call *locked)
-{
-    struct meta_call *call = TAILQ_FIRST(&link->waiting);
-    while (call != NULL && call->number < locked->number) {
-        struct meta_call *next = TAILQ_NEXT(call, link);
-        if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type == 0 &&
-            !call->is_wanted && call->inode == locked->inode &&
-            call->lock_owner == locked->lock_owner) {
-            settle_given_up(link, call); /* which is before it */
-            settle(link, call);
+            call_settle(link, call);
         }
         call = next;
     }
@@ -399,6 +356,12 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, con
         meta_free_answer(message);
         return;
     }
+    bool locks = call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0;
+    if (locks && message->code == ERR_OK && !link_has_lease(link, link->now_ms)) {
+        meta_free_answer(message); /* it came too late to be true: who has the lock now? */
+        greet(link);
+        return;
+    }
     TAILQ_REMOVE(&link->waiting, call, link);
     call->is_waiting = false;
     call->answer = message;
@@ -407,11 +370,8 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, con
     holdings_answered(link, call, message);
     if (call->verb == DROVER__META_VERB__META_VERB_CLOSE) {
         settle_opens(link, call);
-    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type == 0) {
-        settle_given_up(link, call);
-    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && !call->is_undone &&
-               message->code == ERR_OK) {
-        settle_unlocks(link, call);
+    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK) {
+        locks_answered(link, call, message->code == ERR_OK);
     }
     kept_release(link, call, message->seq);
     if (meta_is_change(call->verb) && message->code == ERR_OK) {
@@ -470,7 +430,7 @@ void meta_link_take(struct meta_link *link, const void *bytes, size_t size, int6
     Drover__MetaAnswer *message = NULL;
     link->now_ms = now_ms;
     if (meta_parse_answer(bytes, size, &message, NULL) != ERR_OK) {
-        tell(link, "the owner sent what makes no sense");
+        link_tell(link, "the owner sent what makes no sense");
         return;
     }
     link->heard_ms = now_ms;
@@ -521,9 +481,10 @@ void meta_link_turn(struct meta_link *link, int64_t now_ms)
     }
     int64_t silence_ms = now_ms - link->heard_ms;
     if (silence_ms >= lease_ms && !link->is_silent) {
+        locks_doubt(link);
         link->is_silent = true;
         link->lapses++;
-        tell(link, "nothing is heard from the owner of the volume; waiting");
+        link_tell(link, "nothing is heard from the owner of the volume; waiting");
     }
     if (silence_ms >= lease_ms && now_ms - link->greeted_ms >= lease_ms) {
         link->options.reset(link->options.context);
@@ -553,6 +514,7 @@ struct meta_call *meta_link_ask(struct meta_link *link, const Drover__MetaOp *op
     (void)drover__meta_op__pack(op, (uint8_t *)call->op.text);
     call->number = link->next_number++;
     call->is_wanted = call->is_waiting = true;
+    call->is_reclaim = link->is_reclaiming;
     TAILQ_INSERT_TAIL(&link->waiting, call, link);
     holdings_asked(link, call);
     link->counts.asks++;
@@ -577,7 +539,7 @@ void meta_link_abandon(struct meta_link *link, struct meta_call *call)
 {
     call->is_undone = true;
     if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0) {
-        undo_lock(link, call);
+        locks_undo(link, call);
     } else if (call->answer) {
         undo_open(link, call);
     }

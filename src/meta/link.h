@@ -70,6 +70,8 @@ void meta_link_drop(struct meta_link *link, struct meta_call *call); /* NULL doe
 /* The same for one whose answer was not made use of: what it opened or locked, now or later, is
  * closed and unlocked again. */
 void meta_link_abandon(struct meta_link *link, struct meta_call *call);
+/* Whether this mount holds the lock for certain, of that type, with nothing asked about it. */
+bool meta_link_holds(const struct meta_link *link, const Drover__MetaLock *lock, int64_t now_ms);
 
 uint64_t meta_link_progress(const struct meta_link *link); /* changes with every answer */
 bool meta_link_is_joined(const struct meta_link *link);

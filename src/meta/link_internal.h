@@ -30,6 +30,13 @@ struct meta_call {
     bool is_again;   /* kept, and said again to a new owner */
     bool is_sent;    /* over the present connection */
     bool is_early;   /* OPEN: its caller did not wait for the answer */
+    bool is_reclaim; /* LOCK: of one that may have been lost */
+};
+
+struct held_lock {
+    Drover__MetaLock lock;
+    uint64_t hello;      /* how many had been said when it was given */
+    int64_t doubtful_ms; /* since then: the lease had run out, another may have got it; 0: no */
 };
 TAILQ_HEAD(call_list, meta_call);
 
@@ -58,11 +65,18 @@ struct meta_link {
     struct counts opens;   /* those opened early included, */
     struct counts early;   /* of which the owner has not answered these */
     struct counts closing; /* closed, and no answer yet */
-    struct Drover__MetaLock *locks;
+    struct held_lock *locks;
     size_t lock_count, lock_cap;
+    bool is_reclaiming; /* what is asked for now is */
     struct err refused;
     struct meta_link_counts counts;
 };
+
+/* link.c */
+struct meta_call *waiting_find(const struct meta_link *link, uint64_t number);
+void link_tell(const struct meta_link *link, const char *line);
+bool link_has_lease(const struct meta_link *link,
+                    int64_t now_ms); /* by the owner's count, which began earlier */
 
 /* link_call.c */
 void call_describe(struct meta_call *call, const Drover__MetaOp *op);
@@ -80,6 +94,15 @@ void kept_say_again(struct meta_link *link, const Drover__MetaWelcome *welcome);
 bool kept_is_held(const struct meta_call *call); /* a new file that is not closed */
 struct meta_call *kept_find(const struct meta_link *link, uint64_t number);
 void call_free_unused(struct meta_call *call);
+void call_settle(struct meta_link *link, struct meta_call *call); /* it waits no longer */
+
+/* link_lock.c */
+void locks_asked(struct meta_link *link, const struct meta_call *call);
+void locks_answered(struct meta_link *link, const struct meta_call *call, bool is_good);
+void locks_undo(struct meta_link *link, const struct meta_call *call); /* it is given up */
+void locks_doubt(struct meta_link *link);                              /* of all of them */
+size_t locks_name(struct meta_link *link, Drover__MetaLock **out);     /* for hello */
+void locks_confirm(struct meta_link *link, const Drover__MetaWelcome *welcome);
 
 /* link_known.c */
 /* What an answer lets us know, and what our own changes make untrue. `bytes` are the message's. */

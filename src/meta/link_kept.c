@@ -16,6 +16,13 @@ void call_free_unused(struct meta_call *call)
     free(call);
 }
 
+void call_settle(struct meta_link *link, struct meta_call *call)
+{
+    TAILQ_REMOVE(&link->waiting, call, link);
+    call->is_waiting = false;
+    call_free_unused(call);
+}
+
 bool kept_is_held(const struct meta_call *call)
 {
     return call->verb == DROVER__META_VERB__META_VERB_MAKE && (call->flags & OPENS) &&
@@ -162,36 +169,14 @@ void kept_answered_again(struct meta_link *link, struct meta_call *call,
 
 /* Holdings. ------------------------------------------------------------------------------------ */
 
-static void lock_set(struct meta_link *link, uint64_t inode, uint64_t owner, uint32_t type)
-{
-    size_t i = 0;
-    while (i < link->lock_count &&
-           (link->locks[i].inode != inode || link->locks[i].owner != owner)) {
-        i++;
-    }
-    if (type == 0) {
-        if (i < link->lock_count) {
-            link->locks[i] = link->locks[--link->lock_count];
-        }
-        return;
-    }
-    if (i == link->lock_count) {
-        Drover__MetaLock *fresh = &VEC_PUSH(link->locks, link->lock_count, link->lock_cap);
-        drover__meta_lock__init(fresh);
-        fresh->inode = inode;
-        fresh->owner = owner;
-    }
-    link->locks[i].type = type;
-}
-
 void holdings_asked(struct meta_link *link, const struct meta_call *call)
 {
     if (call->verb == DROVER__META_VERB__META_VERB_CLOSE) {
         if (counts_remove(&link->opens, call->inode)) {
             counts_add(&link->closing, call->inode);
         }
-    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK) {
-        lock_set(link, call->inode, call->lock_owner, 0); /* before another kind is waited for */
+    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && !call->is_reclaim) {
+        locks_asked(link, call);
     }
 }
 
@@ -216,8 +201,5 @@ void holdings_answered(struct meta_link *link, const struct meta_call *call,
     } else if (call->verb == DROVER__META_VERB__META_VERB_MAKE && (call->flags & OPENS) &&
                answer->attr) {
         counts_add(&link->opens, answer->attr->inode);
-    } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0 &&
-               !call->is_undone) {
-        lock_set(link, call->inode, call->lock_owner, call->lock_type);
     }
 }

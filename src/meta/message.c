@@ -88,19 +88,21 @@ static bool extents_are_sound(Drover__MetaExtent **extents, size_t count, bool a
     return !are_asked || data <= META_WRITE_BYTES_MAX;
 }
 
-static bool hello_is_sound(const Drover__MetaHello *hello)
+static bool locks_are_sound(Drover__MetaLock **locks, size_t count)
 {
-    if (hello->mount.len != META_ID_BYTES || !text_fits(hello->secret) || !text_fits(hello->who) ||
-        !text_fits(hello->version) || hello->n_open > META_OPEN_MAX ||
-        hello->n_lock > META_LOCKS_MAX) {
-        return false;
-    }
-    for (size_t i = 0; i < hello->n_lock; i++) {
-        if (hello->lock[i]->type == 0 || hello->lock[i]->type > 2) {
+    for (size_t i = 0; i < count && count <= META_LOCKS_MAX; i++) {
+        if (locks[i]->type == 0 || locks[i]->type > 2) {
             return false;
         }
     }
-    return true;
+    return count <= META_LOCKS_MAX;
+}
+
+static bool hello_is_sound(const Drover__MetaHello *hello)
+{
+    return hello->mount.len == META_ID_BYTES && text_fits(hello->secret) && text_fits(hello->who) &&
+           text_fits(hello->version) && hello->n_open <= META_OPEN_MAX &&
+           locks_are_sound(hello->lock, hello->n_lock);
 }
 
 enum err_code meta_parse_ask(const void *bytes, size_t size, Drover__MetaAsk **out, struct err *err)
@@ -179,7 +181,7 @@ static bool welcome_is_sound(const Drover__MetaWelcome *welcome)
            welcome->lease_ms <= 3600 * 1000 && welcome->heartbeat_ms >= 10 &&
            welcome->heartbeat_ms <= welcome->lease_ms && welcome->writer > 0 &&
            text_fits(welcome->url) && text_fits(welcome->endpoint) && text_fits(welcome->region) &&
-           text_fits(welcome->addressing);
+           text_fits(welcome->addressing) && locks_are_sound(welcome->lock, welcome->n_lock);
 }
 
 static bool entries_are_sound(const Drover__MetaAnswer *answer)

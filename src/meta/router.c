@@ -84,12 +84,12 @@ static enum err_code serve(struct router *router, struct err *err)
             router->tick_ms = now_ms + TICK_MS;
             is_over = is_told_to_end(router);
         }
-        meta_server_turn(router->server, now_ms);
         code = volume_trouble(router->volume, err);
         if (code == ERR_STALE) {
-            break;
+            break; /* what is asked is the next owner's to answer */
         }
         code = ERR_OK;
+        meta_server_turn(router->server, now_ms);
         int64_t now_us = clock_mono_us();
         last_us = any ? now_us : last_us;
         if (!any && now_us - last_us > SPIN_US) {

@@ -155,15 +155,26 @@ static bool attempt(struct meta_server *server, struct ask *ask)
     struct reply reply = {.answer = DROVER__META_ANSWER__INIT};
     struct err err = {0};
     enum err_code code = op_apply(server, ask, &reply, &err);
-    if (code == ERR_AGAIN) {
-        enum err_code trouble = volume_trouble(server->volume, &err);
-        if (trouble == ERR_OK || trouble == ERR_AGAIN) {
+    bool is_lock = ask->op->verb == DROVER__META_VERB__META_VERB_LOCK;
+    struct err trouble = {0};
+    if (code != ERR_OK) {
+        (void)volume_trouble(server->volume, &trouble);
+    }
+    /* Who is no longer the owner answers nothing: the next one will. And a lock waits for its
+     * holder, not for the volume. */
+    bool waits =
+        code == ERR_AGAIN && (is_lock || trouble.code == ERR_OK || trouble.code == ERR_AGAIN);
+    if (waits || (code != ERR_OK && trouble.code == ERR_STALE)) {
+        if (!is_lock) {
             volume_want(server->volume);
-            arena_release(&reply.arena);
-            str_release(&reply.bytes);
-            return false;
         }
-        code = trouble;
+        arena_release(&reply.arena);
+        str_release(&reply.bytes);
+        return false;
+    }
+    if (code == ERR_AGAIN) {
+        code = trouble.code;
+        err = trouble;
     }
     grant_answer(server, ask, &reply, code);
     server_answer(server, ask, &reply, code, &err);
@@ -456,6 +467,7 @@ void meta_server_destroy(struct meta_server *server)
     }
     free(server->sessions);
     free(server->locks);
+    free(server->doubtful);
     free(server->forgets);
     free(server->litter);
     free(server);

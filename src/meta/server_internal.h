@@ -28,6 +28,7 @@ struct ask {
     uint64_t number, stamp, fresh;
     bool held;                  /* with stamp: not closed */
     bool is_stopped;            /* LOCK: nobody waits for it any more */
+    bool is_tried;              /* LOCK: what its owner held before has been let go */
     struct extent *extents;     /* of a write, once its data has been placed, */
     struct volume *volume;      /* in this */
     uint64_t seq;               /* a commit that is waited for */
@@ -95,6 +96,11 @@ struct lock {
     uint32_t type;
 };
 
+struct doubtful_lock {
+    struct lock lock;
+    uint64_t doubt_ms;
+};
+
 struct meta_server {
     struct volume *volume;
     struct engine *engine;
@@ -113,6 +119,8 @@ struct meta_server {
     int64_t recover_until_ms;
     struct lock *locks;
     size_t lock_count, lock_cap;
+    struct doubtful_lock *doubtful; /* while recovering: what mounts may have lost to others */
+    size_t doubtful_count, doubtful_cap;
     bool locks_changed; /* or grants: someone may get what they wait for */
     uint64_t *forgets;  /* closed for good: freed if nobody has them open */
     size_t forget_count, forget_cap;
@@ -120,6 +128,7 @@ struct meta_server {
     size_t litter_count, litter_cap;
     uint64_t seen; /* progress, when parked asks were last tried */
     bool writers_changed;
+    uint64_t settled; /* engine_releases, when new files were last settled */
     struct meta_server_counts counts;
 };
 
@@ -175,11 +184,18 @@ MUST_USE enum err_code op_write(struct meta_server *server, struct ask *ask,
 void op_write_end(struct ask *ask); /* what was placed for it is used, or never will be */
 
 /* server_lock.c */
-MUST_USE enum err_code op_lock(struct meta_server *server, const struct ask *ask, int *posix,
+MUST_USE enum err_code op_lock(struct meta_server *server, struct ask *ask, int *posix,
                                struct err *err);
 MUST_USE enum err_code lock_take(struct meta_server *server, struct session *session,
                                  const Drover__MetaLock *wanted, int *posix, struct err *err);
+/* A lock that a mount names in its hello. */
+void lock_restore(struct meta_server *server, struct session *session,
+                  const Drover__MetaLock *named);
+void lock_recovered(struct meta_server *server); /* everyone is back, or will not be */
 void lock_drop_session(struct meta_server *server, const struct session *session);
+/* What the session holds; the caller frees the array, and the locks are in it. */
+Drover__MetaLock **lock_list(const struct meta_server *server, const struct session *session,
+                             size_t *count);
 
 /* server_grant.c */
 /* Before a change: whoever else may know something of what it touches is told to forget it, and the

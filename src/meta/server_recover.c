@@ -109,6 +109,7 @@ void server_recover(struct meta_server *server, int64_t now_ms)
         each->owed_count = each->is_ready ? 0 : each->owed_count;
     }
     server->recovering = false;
+    lock_recovered(server);
     server->locks_changed = true; /* all that wait are tried */
     lapse_missing(server, now_ms);
     meta_tell(server, "%s; %zu change%s made again",

@@ -78,6 +78,7 @@ void session_store(struct meta_server *server, struct session *session)
 {
     uint8_t value[RECORD_BYTES + (size_t)NUMBER_BYTES * HELD_MAX];
     size_t size = RECORD_BYTES;
+    CHECK(session->owed_count + session->held_count <= HELD_MAX);
     le_put_u32(value, session->writer);
     le_put_u32(value + 4, session->term);
     le_put_u64(value + 8, session->last);
@@ -91,7 +92,6 @@ void session_store(struct meta_server *server, struct session *session)
             size += NUMBER_BYTES;
         }
     }
-    CHECK(size <= sizeof value);
     engine_service_put(server->engine, session->mount, value, size);
 }
 
@@ -218,6 +218,9 @@ void session_welcome(struct meta_server *server, struct session *session)
     welcome.lapsed = session->is_lapsed;
     welcome.held = session->owed;
     welcome.n_held = session->owed_count;
+    welcome.serial = session->serial;
+    AUTO_FREE Drover__MetaLock **locks = lock_list(server, session, &welcome.n_lock);
+    welcome.lock = locks;
     welcome.url = text_of(server->options.url);
     welcome.endpoint = text_of(server->options.endpoint);
     welcome.region = text_of(server->options.region);
@@ -249,10 +252,7 @@ static void take_holdings(struct meta_server *server, struct session *session,
         counts_add(&session->opens, hello->open[i]);
     }
     for (size_t i = 0; i < hello->n_lock; i++) {
-        int posix = 0;
-        if (lock_take(server, session, hello->lock[i], &posix, NULL) != ERR_OK) {
-            meta_tell(server, "a lock that a mount held was taken by another meanwhile");
-        }
+        lock_restore(server, session, hello->lock[i]);
     }
 }
 
@@ -313,6 +313,10 @@ void session_note_fresh(struct session *session, const struct fresh_file *file)
 
 void sessions_settle(struct meta_server *server)
 {
+    if (server->settled == engine_releases(server->engine)) {
+        return;
+    }
+    server->settled = engine_releases(server->engine);
     for (size_t i = 0; i < server->session_count; i++) {
         struct session *session = server->sessions[i];
         size_t before = session->held_count;

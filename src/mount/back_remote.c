@@ -282,7 +282,12 @@ enum err_code back_flock(struct mount *mount, struct request *request, int *posi
     const Drover__MetaAnswer *answer = NULL;
     int kind = (int)request->flags & ~LOCK_NB;
     fill_lock(&op, &lock, request->fi.lock_owner, kind == LOCK_EX ? 2 : kind == LOCK_SH ? 1 : 0);
-    op.flags = (request->flags & LOCK_NB) == 0;
+    op.flags = lock.type != 0 && (request->flags & LOCK_NB) == 0;
+    if (lock.type != 0 && request->memo.count == 0 &&
+        meta_link_holds(mount->link, &lock, clock_boot_ms())) {
+        *posix = 0;
+        return ERR_OK; /* of the same kind: nothing to do, and nothing to undo */
+    }
     return remote_ask(mount, request, &op, &answer, posix, err);
 }
 

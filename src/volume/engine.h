@@ -283,6 +283,7 @@ size_t engine_pending_bytes(const struct engine *engine); /* of keys and values 
  * are committed without what held files add to them. */
 void engine_hold(struct engine *engine, uint64_t folder, uint64_t inode, bool is_again);
 bool engine_is_held(const struct engine *engine, uint64_t inode);
+uint64_t engine_releases(const struct engine *engine); /* how often one was held no longer */
 void engine_release(struct engine *engine, uint64_t inode);
 /* Those whose name is in this folder (its fsync); 0: all. */
 void engine_release_folder(struct engine *engine, uint64_t folder);

@@ -126,7 +126,13 @@ void engine_release(struct engine *engine, uint64_t inode)
     free(hold->shares);
     holds->count--;
     memmove(hold, hold + 1, (holds->count - at) * sizeof *hold);
+    holds->releases++;
     engine->pending.dirty = true;
+}
+
+uint64_t engine_releases(const struct engine *engine)
+{
+    return engine->holds.releases;
 }
 
 void engine_release_folder(struct engine *engine, uint64_t folder)

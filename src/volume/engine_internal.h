@@ -69,6 +69,7 @@ struct hold {
 struct holds {
     struct hold *items; /* by inode */
     size_t count, cap;
+    uint64_t releases;
 };
 
 struct hold *holds_find(const struct holds *holds, uint64_t inode); /* NULL: not held */
