@@ -193,7 +193,9 @@ static bool is_reclaimed(const struct meta_link *link, const Drover__MetaLock *l
  * have for less long. */
 void locks_confirm(struct meta_link *link, const Drover__MetaWelcome *welcome)
 {
-    qsort(welcome->lock, welcome->n_lock, sizeof welcome->lock[0], by_owner);
+    if (welcome->n_lock > 1) {
+        qsort(welcome->lock, welcome->n_lock, sizeof welcome->lock[0], by_owner);
+    }
     AUTO_FREE Drover__MetaLock *doubtful = mem_array(link->lock_count, sizeof *doubtful);
     size_t left = 0;
     size_t doubts = 0;

@@ -120,7 +120,9 @@ static int by_doubt(const void *a, const void *b)
 /* Of two that name the same lock, the one that was cut off first has lost it to the other. */
 void lock_recovered(struct meta_server *server)
 {
-    qsort(server->doubtful, server->doubtful_count, sizeof server->doubtful[0], by_doubt);
+    if (server->doubtful_count > 1) {
+        qsort(server->doubtful, server->doubtful_count, sizeof server->doubtful[0], by_doubt);
+    }
     for (size_t i = 0; i < server->doubtful_count; i++) {
         const struct lock *lock = &server->doubtful[i].lock;
         Drover__MetaLock named = DROVER__META_LOCK__INIT;
