@@ -30,6 +30,8 @@ struct meta_link *meta_link_create(const struct meta_link_options *options, int6
     link->now_ms = now_ms;
     link->proven_ms = INT64_MIN / 2;
     link->greeted_ms = now_ms - HEARTBEAT_MS;
+    link->patience_ms = HEARTBEAT_MS;
+    link->reset_ms = now_ms;
     return link;
 }
 
@@ -265,6 +267,10 @@ static void hear_welcome(struct meta_link *link, Drover__MetaAnswer *message)
     const Drover__MetaWelcome *before = link->welcome ? link->welcome->welcome : NULL;
     bool is_other = before && before->server_term != welcome->server_term;
     struct meta_call *call = NULL;
+    if (link->state != LINK_GREETING || welcome->serial != link->counts.hellos) {
+        meta_free_answer(message); /* of an older hello, perhaps by an owner that is gone */
+        return;
+    }
     if (before && memcmp(before->uuid.data, welcome->uuid.data, META_ID_BYTES) != 0) {
         (void)err_set(&link->refused, ERR_DENIED, "another volume is served there now");
         meta_free_answer(message);
@@ -282,6 +288,7 @@ static void hear_welcome(struct meta_link *link, Drover__MetaAnswer *message)
     meta_free_answer(link->welcome);
     link->welcome = message;
     link->state = LINK_JOINED;
+    link->patience_ms = welcome->heartbeat_ms;
     known_begin(link->known, message->tide);
     link->is_silent = false;
     TAILQ_FOREACH(call, &link->waiting, link)
@@ -359,7 +366,9 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, con
     bool locks = call->verb == DROVER__META_VERB__META_VERB_LOCK && call->lock_type != 0;
     if (locks && message->code == ERR_OK && !link_has_lease(link, link->now_ms)) {
         meta_free_answer(message); /* it came too late to be true: who has the lock now? */
-        greet(link);
+        if (link->now_ms - link->greeted_ms >= meta_link_welcome(link)->heartbeat_ms) {
+            greet(link);
+        }
         return;
     }
     TAILQ_REMOVE(&link->waiting, call, link);
@@ -371,7 +380,7 @@ static void hear_answer(struct meta_link *link, Drover__MetaAnswer *message, con
     if (call->verb == DROVER__META_VERB__META_VERB_CLOSE) {
         settle_opens(link, call);
     } else if (call->verb == DROVER__META_VERB__META_VERB_LOCK) {
-        locks_answered(link, call, message->code == ERR_OK);
+        locks_answered(link, call, message);
     }
     kept_release(link, call, message->seq);
     if (meta_is_change(call->verb) && message->code == ERR_OK) {
@@ -486,12 +495,16 @@ void meta_link_turn(struct meta_link *link, int64_t now_ms)
         link->lapses++;
         link_tell(link, "nothing is heard from the owner of the volume; waiting");
     }
-    if (silence_ms >= lease_ms && now_ms - link->greeted_ms >= lease_ms) {
-        link->options.reset(link->options.context);
+    if (silence_ms >= lease_ms && now_ms - link->reset_ms >= lease_ms) {
+        link->reset_ms = now_ms;
+        link->options.reset(link->options.context); /* it may be elsewhere now */
         greet(link);
     } else if (link->state == LINK_GREETING || silence_ms >= 3 * heartbeat_ms) {
-        if (now_ms - link->greeted_ms >= heartbeat_ms) {
+        /* Longer each time, since only the answer to the last one counts. */
+        if (now_ms - link->greeted_ms >= link->patience_ms) {
+            int64_t longer_ms = link->patience_ms * 3 / 2;
             greet(link);
+            link->patience_ms = longer_ms < lease_ms / 2 ? longer_ms : lease_ms / 2;
         }
     } else {
         send_unsent(link);

@@ -49,7 +49,6 @@ void call_describe(struct meta_call *call, const Drover__MetaOp *op)
     if (op->lock) {
         call->lock_owner = op->lock->owner;
         call->lock_type = op->lock->type;
-        call->given_up = call->lock_type == 0 && (op->flags & 1) ? op->offset : 0;
     }
 }
 

@@ -18,7 +18,6 @@ struct meta_call {
     uint64_t name_key;      /* MAKE: of folder and name; REMOVE, RENAME: of what went away */
     uint64_t pack_min;      /* WRITE: its lowest pack; UINT64_MAX: none */
     uint64_t lock_owner;
-    uint64_t given_up; /* LOCK of none: the number of the ask that it undoes */
     uint32_t lock_type;
     uint32_t flags;
     uint64_t stamp, fresh, seq; /* once answered */
@@ -35,7 +34,6 @@ struct meta_call {
 
 struct held_lock {
     Drover__MetaLock lock;
-    uint64_t hello;      /* how many had been said when it was given */
     int64_t doubtful_ms; /* since then: the lease had run out, another may have got it; 0: no */
 };
 TAILQ_HEAD(call_list, meta_call);
@@ -55,9 +53,11 @@ struct meta_link {
     uint64_t forgotten_at;          /* durable, when stored ones were last let go */
     uint64_t progress, lapses;
     int64_t heard_ms, sent_ms, greeted_ms, now_ms;
-    int64_t proven_ms; /* when we sent what the owner had heard: the lease runs from there */
-    int64_t alive_ms;  /* when we last gave a sign of life */
-    bool is_silent;    /* for a lease */
+    int64_t patience_ms; /* until the next hello */
+    int64_t reset_ms;    /* when it was last looked for anew */
+    int64_t proven_ms;   /* when we sent what the owner had heard: the lease runs from there */
+    int64_t alive_ms;    /* when we last gave a sign of life */
+    bool is_silent;      /* for a lease */
     bool has_unsent;
     Drover__MetaAnswer *welcome; /* the message with the last one */
     struct known *known;
@@ -98,7 +98,8 @@ void call_settle(struct meta_link *link, struct meta_call *call); /* it waits no
 
 /* link_lock.c */
 void locks_asked(struct meta_link *link, const struct meta_call *call);
-void locks_answered(struct meta_link *link, const struct meta_call *call, bool is_good);
+void locks_answered(struct meta_link *link, const struct meta_call *call,
+                    const Drover__MetaAnswer *answer);
 void locks_undo(struct meta_link *link, const struct meta_call *call); /* it is given up */
 void locks_doubt(struct meta_link *link);                              /* of all of them */
 size_t locks_name(struct meta_link *link, Drover__MetaLock **out);     /* for hello */

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "meta/link_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static const char lost[] = "a lock that this mount held was taken by another meanwhile";
@@ -69,21 +70,22 @@ static void hold(struct meta_link *link, const struct meta_call *call)
         held->lock.owner = call->lock_owner;
     }
     held->lock.type = call->lock_type;
-    held->hello = link->counts.hellos;
     held->doubtful_ms = 0;
 }
 
-/* The owner has heard that nobody waits for this lock. If the answer to that ask is still missing,
- * it was lost or comes to nothing, and it must not be asked for again from the next owner, which
- * would give the lock to nobody. */
+/* The owner has heard that this lock is let go, and of what was asked before. If the answer to one
+ * that was given up is still missing, it was lost or comes to nothing, and it must not be asked for
+ * again from the next owner, which would give the lock to nobody. */
 static void settle_given_up(struct meta_link *link, const struct meta_call *unlocked)
 {
-    bool is_before = unlocked->given_up < unlocked->number;
-    struct meta_call *call =
-        unlocked->given_up && is_before ? waiting_find(link, unlocked->given_up) : NULL;
-    if (call != NULL && !call->is_wanted && call->is_undone &&
-        is_of(call, unlocked->inode, unlocked->lock_owner)) {
-        call_settle(link, call);
+    struct meta_call *call = TAILQ_FIRST(&link->waiting);
+    while (call != NULL && call->number < unlocked->number) {
+        struct meta_call *next = TAILQ_NEXT(call, link);
+        if (is_of(call, unlocked->inode, unlocked->lock_owner) && call->is_undone &&
+            !call->is_wanted) {
+            call_settle(link, call);
+        }
+        call = next;
     }
 }
 
@@ -91,28 +93,29 @@ static void settle_given_up(struct meta_link *link, const struct meta_call *unlo
  * and must not be asked for again from the next owner, which would let go of this one. */
 static void settle_unlocks(struct meta_link *link, const struct meta_call *locked)
 {
+    settle_given_up(link, locked);
     struct meta_call *call = TAILQ_FIRST(&link->waiting);
     while (call != NULL && call->number < locked->number) {
         struct meta_call *next = TAILQ_NEXT(call, link);
         if (is_of(call, locked->inode, locked->lock_owner) && call->lock_type == 0 &&
             !call->is_wanted) {
-            settle_given_up(link, call); /* which is before it */
             call_settle(link, call);
         }
         call = next;
     }
 }
 
-void locks_answered(struct meta_link *link, const struct meta_call *call, bool is_good)
+void locks_answered(struct meta_link *link, const struct meta_call *call,
+                    const Drover__MetaAnswer *answer)
 {
     if (call->lock_type == 0) {
         settle_given_up(link, call);
-    } else if (is_good && !call->is_undone) {
+    } else if (answer->code == ERR_OK && !call->is_undone) {
         settle_unlocks(link, call);
         if (!has_later(link, call->inode, call->lock_owner, call->number)) {
             hold(link, call); /* else what comes later decides */
         }
-    } else if (call->is_reclaim) {
+    } else if (call->is_reclaim && answer->posix == EWOULDBLOCK) {
         forget(link, call->inode, call->lock_owner);
         link_tell(link, lost);
     }
@@ -143,9 +146,12 @@ void locks_undo(struct meta_link *link, const struct meta_call *call)
 
 void locks_doubt(struct meta_link *link)
 {
+    const Drover__MetaWelcome *welcome = meta_link_welcome(link);
+    int64_t over_ms = welcome ? link->proven_ms + welcome->lease_ms : link->now_ms;
+    over_ms = over_ms < link->now_ms ? over_ms : link->now_ms;
     for (size_t i = 0; i < link->lock_count; i++) {
         struct held_lock *held = &link->locks[i];
-        held->doubtful_ms = held->doubtful_ms ? held->doubtful_ms : link->now_ms;
+        held->doubtful_ms = held->doubtful_ms ? held->doubtful_ms : over_ms;
     }
 }
 
@@ -188,9 +194,9 @@ static bool is_reclaimed(const struct meta_link *link, const Drover__MetaLock *l
     return false;
 }
 
-/* What hello named and the owner does not know is another's. What was in doubt is asked for: a new
- * owner gives it back before it serves anyone else, but for what others hold without doubt, or
- * have for less long. */
+/* What hello named and the owner does not know is another's; what it knows is ours, in doubt or
+ * not. The rest of what is in doubt is asked for: a new owner gives it back before it serves anyone
+ * else, but for what others hold without doubt, or doubt for less long. */
 void locks_confirm(struct meta_link *link, const Drover__MetaWelcome *welcome)
 {
     if (welcome->n_lock > 1) {
@@ -200,13 +206,13 @@ void locks_confirm(struct meta_link *link, const Drover__MetaWelcome *welcome)
     size_t left = 0;
     size_t doubts = 0;
     for (size_t i = 0; i < link->lock_count; i++) {
-        const struct held_lock *held = &link->locks[i];
-        bool is_judged = held->doubtful_ms == 0 && held->hello < welcome->serial;
-        if (is_judged && !is_known(welcome, &held->lock)) {
+        struct held_lock *held = &link->locks[i];
+        if (is_known(welcome, &held->lock)) {
+            held->doubtful_ms = 0;
+        } else if (held->doubtful_ms == 0) {
             link_tell(link, lost);
             continue;
-        }
-        if (held->doubtful_ms != 0 && !is_reclaimed(link, &held->lock)) {
+        } else if (!is_reclaimed(link, &held->lock)) {
             doubtful[doubts++] = held->lock;
         }
         link->locks[left++] = *held;

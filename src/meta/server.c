@@ -318,7 +318,9 @@ void meta_server_take(struct meta_server *server, const struct door_sender *from
 {
     Drover__MetaAsk *message = NULL;
     server->now_ms = now_ms;
-    if (meta_parse_ask(bytes, size, &message, NULL) != ERR_OK) {
+    /* Who is no longer the owner hears nobody: the next one will. */
+    if (volume_trouble(server->volume, NULL) == ERR_STALE ||
+        meta_parse_ask(bytes, size, &message, NULL) != ERR_OK) {
         return;
     }
     if (message->hello) {
@@ -334,6 +336,7 @@ void meta_server_take(struct meta_server *server, const struct door_sender *from
         meta_free_ask(message);
         return;
     }
+    session->has_spoken = true;
     session->heard_ms = now_ms;
     session->clock_ms =
         message->clock_ms > session->clock_ms ? message->clock_ms : session->clock_ms;
@@ -403,6 +406,9 @@ static void free_ended(struct meta_server *server)
 void meta_server_turn(struct meta_server *server, int64_t now_ms)
 {
     server->now_ms = now_ms;
+    if (volume_trouble(server->volume, NULL) == ERR_STALE) {
+        return;
+    }
     check_leases(server, now_ms);
     free_ended(server);
     if (server->recovering) {

@@ -108,10 +108,11 @@ void grant_drop(struct meta_server *server, struct session *session)
     session->recall_count = 0;
 }
 
-/* Who has lapsed may still be sent answers, and must not take them for a lease. */
+/* Who has lapsed, or is not back yet, may be sent answers, and must not take them for a lease. */
 int64_t grant_clock(const struct session *session)
 {
-    if (session->is_lapsed || session->is_over) {
+    bool is_late = session->is_restored && !session->is_ready; /* it may be given up any time */
+    if (session->is_lapsed || session->is_over || is_late) {
         return 0;
     }
     return session->recall_count > 0 ? session->recalls[0].clock_ms : session->clock_ms;

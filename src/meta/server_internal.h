@@ -77,6 +77,7 @@ struct session {
     uint64_t welcome_seq; /* welcome waits for this commit */
     bool is_welcome, is_lapsed, is_ready, is_restored;
     bool knows_too_much; /* it is to forget everything */
+    bool has_spoken;     /* since its holdings were taken from its hello */
     bool is_over;        /* said goodbye, or was forgotten: freed by the next turn */
     struct counts opens;
     struct fresh_file *fresh;
@@ -98,7 +99,7 @@ struct lock {
 
 struct doubtful_lock {
     struct lock lock;
-    uint64_t doubt_ms;
+    int64_t since_ms; /* by this owner's clock */
 };
 
 struct meta_server {

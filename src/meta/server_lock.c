@@ -101,12 +101,13 @@ static void take_back(struct meta_server *server, struct session *session,
 void lock_restore(struct meta_server *server, struct session *session,
                   const Drover__MetaLock *named)
 {
+    int64_t doubt_ms = named->doubt_ms < INT32_MAX ? (int64_t)named->doubt_ms : INT32_MAX;
     if (named->doubt_ms == 0 || !server->recovering) {
         take_back(server, session, named);
     } else if (server->doubtful_count < META_LOCKS_MAX) {
         VEC_PUSH(server->doubtful, server->doubtful_count, server->doubtful_cap) =
             (struct doubtful_lock){{named->inode, named->owner, session, named->type},
-                                   named->doubt_ms};
+                                   server->now_ms - doubt_ms};
     }
 }
 
@@ -114,7 +115,7 @@ static int by_doubt(const void *a, const void *b)
 {
     const struct doubtful_lock *left = a;
     const struct doubtful_lock *right = b;
-    return left->doubt_ms < right->doubt_ms ? -1 : left->doubt_ms > right->doubt_ms;
+    return left->since_ms > right->since_ms ? -1 : left->since_ms < right->since_ms;
 }
 
 /* Of two that name the same lock, the one that was cut off first has lost it to the other. */

@@ -288,7 +288,9 @@ void session_hello(struct meta_server *server, const struct door_sender *from,
     if (is_new) {
         session = begin(server, hello);
     }
-    if (is_new || session->is_lapsed || (session->is_restored && !session->peer.key[0])) {
+    bool is_first = is_new || session->is_lapsed || (session->is_restored && !session->peer.key[0]);
+    if (is_first || !session->has_spoken) { /* a later hello knows better what it holds */
+        session->has_spoken = false;
         take_holdings(server, session, hello);
     }
     session->serial = hello->serial;
