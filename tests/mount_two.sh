@@ -14,8 +14,8 @@ seed=${SEED:-$RANDOM}
 rounds=${META_KILLS:-4}
 echo "# seed $seed, $rounds rounds (SEED, META_KILLS)"
 
-meta_on() {
-    "$DROVER" meta "$V" --state "$STATE" --lease 3000 >>"$T/meta.out" 2>>"$T/meta.err" &
+meta_on() { # [options]
+    "$DROVER" meta "$V" --state "$STATE" --lease 3000 "$@" >>"$T/meta.out" 2>>"$T/meta.err" &
     meta_pid=$!
     t_pids+=("$meta_pid")
 }
@@ -265,6 +265,11 @@ wait "$holder"
 umount "$A" 2>/dev/null
 "$DROVER" mount "@$STATE/volume.url" "$A"
 check "and the file is there" test -e "$A/unclosed"
+free_port='import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+meta_off KILL
+meta_on --listen "127.0.0.1:$(python3 -c "$free_port")"
+check "an owner that has another address now is found" timeout 40 sh -c "echo moved >'$A/moved'"
+rm "$A/moved"
 check "unmounting stores everything" "$DROVER" unmount "$A"
 meta_off TERM
 check "the volume is sound" "$DROVER" data verify "$V"
