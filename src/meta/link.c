@@ -518,7 +518,7 @@ void meta_link_turn(struct meta_link *link, int64_t now_ms)
 
 /* Asking. -------------------------------------------------------------------------------------- */
 
-struct meta_call *meta_link_ask(struct meta_link *link, const Drover__MetaOp *op)
+struct meta_call *link_ask(struct meta_link *link, const Drover__MetaOp *op, bool is_reclaim)
 {
     struct meta_call *call = mem_alloc(sizeof *call);
     uint64_t after = last_pending(link);
@@ -527,7 +527,7 @@ struct meta_call *meta_link_ask(struct meta_link *link, const Drover__MetaOp *op
     (void)drover__meta_op__pack(op, (uint8_t *)call->op.text);
     call->number = link->next_number++;
     call->is_wanted = call->is_waiting = true;
-    call->is_reclaim = link->is_reclaiming;
+    call->is_reclaim = is_reclaim;
     TAILQ_INSERT_TAIL(&link->waiting, call, link);
     holdings_asked(link, call);
     link->counts.asks++;
@@ -537,6 +537,11 @@ struct meta_call *meta_link_ask(struct meta_link *link, const Drover__MetaOp *op
         link->has_unsent = true;
     }
     return call;
+}
+
+struct meta_call *meta_link_ask(struct meta_link *link, const Drover__MetaOp *op)
+{
+    return link_ask(link, op, false);
 }
 
 void meta_link_drop(struct meta_link *link, struct meta_call *call)

@@ -67,12 +67,13 @@ struct meta_link {
     struct counts closing; /* closed, and no answer yet */
     struct held_lock *locks;
     size_t lock_count, lock_cap;
-    bool is_reclaiming; /* what is asked for now is */
     struct err refused;
     struct meta_link_counts counts;
 };
 
 /* link.c */
+/* As meta_link_ask; is_reclaim: for a lock that may have been lost. */
+struct meta_call *link_ask(struct meta_link *link, const Drover__MetaOp *op, bool is_reclaim);
 struct meta_call *waiting_find(const struct meta_link *link, uint64_t number);
 void link_tell(const struct meta_link *link, const char *line);
 bool link_has_lease(const struct meta_link *link,

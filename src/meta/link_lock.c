@@ -33,7 +33,7 @@ static void forget(struct meta_link *link, uint64_t inode, uint64_t owner)
     }
 }
 
-/* Another ask of the same owner that comes after this one (NULL: any) and is not answered. */
+/* Another ask of the same owner that comes after this number (0: any) and is not answered. */
 static bool has_later(const struct meta_link *link, uint64_t inode, uint64_t owner, uint64_t number)
 {
     const struct meta_call *call = NULL;
@@ -121,27 +121,28 @@ void locks_answered(struct meta_link *link, const struct meta_call *call,
     }
 }
 
-static struct meta_call *ask(struct meta_link *link, const Drover__MetaLock *wanted,
-                             uint64_t given_up)
-{
-    Drover__MetaOp op = DROVER__META_OP__INIT;
-    Drover__MetaLock lock = *wanted;
-    op.verb = DROVER__META_VERB__META_VERB_LOCK;
-    op.inode = lock.inode;
-    op.flags = given_up != 0;
-    op.offset = given_up;
-    op.lock = &lock;
-    return meta_link_ask(link, &op);
-}
-
 /* A lock may be waited for for hours: the owner is told at once that nobody does, and lets go of it
  * if it has given it. So the answer, if one still comes, changes nothing. */
 void locks_undo(struct meta_link *link, const struct meta_call *call)
 {
+    Drover__MetaOp op = DROVER__META_OP__INIT;
     Drover__MetaLock lock = DROVER__META_LOCK__INIT;
-    lock.inode = call->inode;
+    op.verb = DROVER__META_VERB__META_VERB_LOCK;
+    op.inode = lock.inode = call->inode;
+    op.flags = 1;
+    op.offset = call->number;
     lock.owner = call->lock_owner;
-    meta_link_drop(link, ask(link, &lock, call->number));
+    op.lock = &lock;
+    meta_link_drop(link, meta_link_ask(link, &op));
+}
+
+static void reclaim(struct meta_link *link, Drover__MetaLock *lock)
+{
+    Drover__MetaOp op = DROVER__META_OP__INIT;
+    op.verb = DROVER__META_VERB__META_VERB_LOCK;
+    op.inode = lock->inode;
+    op.lock = lock;
+    meta_link_drop(link, link_ask(link, &op, true));
 }
 
 void locks_doubt(struct meta_link *link)
@@ -219,10 +220,7 @@ void locks_confirm(struct meta_link *link, const Drover__MetaWelcome *welcome)
     }
     link->lock_count = left;
     for (size_t i = 0; i < doubts; i++) {
-        doubtful[i].doubt_ms = 0;
-        link->is_reclaiming = true;
-        meta_link_drop(link, ask(link, &doubtful[i], 0));
-        link->is_reclaiming = false;
+        reclaim(link, &doubtful[i]);
     }
 }
 

@@ -25,21 +25,6 @@ enum { SEEDS_DEFAULT = 300, DEPTH_MAX = 2, READER_JUMP_MS = 30 * 1000, SETTLING_
 
 /* Opening. ------------------------------------------------------------------------------------- */
 
-static struct object_store *open_store(struct world *world, struct mortal *mortal)
-{
-    struct object_store *store = object_memory_open(world->shelf);
-    if (world->seed % 4 == 0) { /* an unreliable store, and the patience to live with it */
-        struct object_faults faults = {.seed = rng_next(&world->rng),
-                                       .fail = 0.03,
-                                       .lost_reply = 0.05,
-                                       .repeated = 0.05,
-                                       .truncated = 0.03};
-        struct object_patience patience = {.seed = 1, .tries = 12, .first_ms = 1, .longest_ms = 1};
-        store = object_retry_create(object_faulty_create(store, &faults), &patience);
-    }
-    return mortal_open(store, mortal);
-}
-
 static void choose_fate(struct life *life)
 {
     static const enum fate fates[] = {FATE_LIVE, FATE_DIE, FATE_DIE,       FATE_DIE_AFTER,
@@ -106,7 +91,7 @@ static bool life_open(struct life *life, enum fate fate)
     if (fate == FATE_LIVE) {
         life->mortal.fate = FATE_LIVE;
     }
-    struct object_store *store = open_store(world, &life->mortal);
+    struct object_store *store = world_open_store(world, &life->mortal);
     if (volume_open(store, &options, &life->volume, &err) != ERR_OK) {
         world_tell(world, "not opened: %s\n", err.text);
         EXPECT(world, life->mortal.is_dead || life->mortal.has_napped);

@@ -291,21 +291,6 @@ static void check_reader(struct trial *trial, struct mortal *mortal)
     volume_abandon(reader);
 }
 
-static struct object_store *open_store(struct world *world, struct mortal *mortal)
-{
-    struct object_store *store = object_memory_open(world->shelf);
-    if (world->seed % 4 == 0) {
-        struct object_faults faults = {.seed = rng_next(&world->rng),
-                                       .fail = 0.03,
-                                       .lost_reply = 0.05,
-                                       .repeated = 0.05,
-                                       .truncated = 0.03};
-        struct object_patience patience = {.seed = 1, .tries = 12, .first_ms = 1, .longest_ms = 1};
-        store = object_retry_create(object_faulty_create(store, &faults), &patience);
-    }
-    return mortal_open(store, mortal);
-}
-
 static void repair_once(struct trial *trial, enum fate fate)
 {
     struct world *world = &trial->world;
@@ -313,7 +298,7 @@ static void repair_once(struct trial *trial, enum fate fate)
     struct mortal mortal = {.world = world, .fate = fate};
     struct err err = {0};
     mortal.calls_left = 1 + (int64_t)below(world, 30 + 4 * (trial->durable - trial->gap));
-    struct object_store *store = open_store(world, &mortal);
+    struct object_store *store = world_open_store(world, &mortal);
     struct volume_repair_report report = {0};
     enum err_code code = volume_repair(store, &options, &report, &err);
     world_tell(world, "repair: %s\n", code == ERR_OK ? "done" : err.text);

@@ -407,3 +407,18 @@ struct object_store *mortal_open(struct object_store *inner, struct mortal *mort
     mine->mortal = mortal;
     return &mine->store;
 }
+
+struct object_store *world_open_store(struct world *world, struct mortal *mortal)
+{
+    struct object_store *store = object_memory_open(world->shelf);
+    if (world->seed % 4 == 0) {
+        struct object_faults faults = {.seed = rng_next(&world->rng),
+                                       .fail = 0.03,
+                                       .lost_reply = 0.05,
+                                       .repeated = 0.05,
+                                       .truncated = 0.03};
+        struct object_patience patience = {.seed = 1, .tries = 12, .first_ms = 1, .longest_ms = 1};
+        store = object_retry_create(object_faulty_create(store, &faults), &patience);
+    }
+    return mortal_open(store, mortal);
+}

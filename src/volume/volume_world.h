@@ -108,5 +108,7 @@ size_t world_settle(struct world *world, struct volume *volume);
 
 /* Takes ownership of inner; *mortal is the caller's and outlives it. */
 struct object_store *mortal_open(struct object_store *inner, struct mortal *mortal);
+/* The world's shelf; for some seeds an unreliable one, and the patience to live with it. */
+struct object_store *world_open_store(struct world *world, struct mortal *mortal);
 
 #endif
