@@ -89,10 +89,7 @@ static void send_to_node(void *context, uint32_t node, Drover__ToNode *message)
         gate_send(server, node, message);
         return;
     }
-    /* in one process the peer's queue has no limit and the size is bounded by the soft limit plus
-     * one task, whose parts the recipe bounds */
-    enum err_code code = wire_send_to_node(server->inproc.socket, message, NULL);
-    CHECK(code == ERR_OK);
+    inproc_send(server, message);
 }
 
 static void tell_task(void *context, uint32_t node, const struct master_task_event *event)

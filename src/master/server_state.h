@@ -163,6 +163,7 @@ void depot_read(struct server *server);
 void inproc_start(struct server *server);
 void inproc_read(struct server *server);
 void inproc_see_end(struct server *server, bool has_ended);
+void inproc_send(struct server *server, const Drover__ToNode *message); /* nothing if it is gone */
 void inproc_send_stop(struct server *server, int64_t grace_ms);
 void inproc_stop(struct server *server); /* and waits for its thread */
 
