@@ -58,7 +58,7 @@ mount_kill() {
 # Whatever goes wrong, nothing stays mounted below the folder that is removed.
 mount_end() {
     local status=$? folder
-    awk -v t="$T/" 'index($2, t) == 1 && $3 == "fuse.drover" { print $2 }' /proc/mounts |
+    awk -v t="$T/" 'index($2, t) == 1 && ($3 == "fuse.drover" || $3 == "erofs") { print $2 }' /proc/mounts |
         while read -r folder; do
             (M=$folder mount_kill || umount -l "$folder") 2>/dev/null </dev/null
         done

@@ -7,7 +7,7 @@ t_start "volumes in recipes"
 mount_possible || skip_all "$mount_why"
 
 mounted() { # how many of this test's mounts there are
-    grep -c " $T/.* fuse.drover " /proc/mounts
+    grep -cE " $T/.* (fuse.drover|erofs) " /proc/mounts
 }
 
 none_mounted() {

@@ -12,7 +12,7 @@ check "$S3_SERVER starts" s3_up
 check "a bucket can be made" s3_bucket volumes
 
 none_mounted() {
-    ! grep -q " $T/.* fuse.drover " /proc/mounts
+    ! grep -qE " $T/.* (fuse.drover|erofs) " /proc/mounts
 }
 
 mkdir files

@@ -6,7 +6,7 @@ t_start "one volume, tasks on many nodes"
 . "$SOURCE/tests/mount.bash"
 mount_possible || skip_all "$mount_why"
 
-mounted() { grep -c " $T/.* fuse.drover " /proc/mounts; }
+mounted() { grep -cE " $T/.* (fuse.drover|erofs) " /proc/mounts; }
 none_mounted() { [ "$(mounted)" -eq 0 ]; }
 owner_pid() { pgrep -f "drover meta .*--state $PWD/serve/volumes/"; }
 has_owner() { [ -n "$(owner_pid)" ]; }

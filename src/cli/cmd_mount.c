@@ -28,7 +28,8 @@ struct mount_arguments {
     struct volume_ref ref, over;
     char *folder;
     char *address; /* of an owner elsewhere; NULL: the volume is opened here */
-    bool read_only, foreground, allow_other, take_over, shows_stats, as_json, for_node, is_ready;
+    bool read_only, fuse_only, foreground, allow_other, take_over, shows_stats, as_json, for_node,
+        is_ready;
     const char *cache_folder;
     uint64_t cache_bytes;
     int ready_fd;
@@ -54,6 +55,7 @@ static int parse(struct mount_arguments *arguments, int argc, char **argv)
 {
     static const struct option options[] = {
         {"read-only", no_argument, NULL, 'r'},
+        {"fuse", no_argument, NULL, 'F'},
         {"foreground", no_argument, NULL, 'f'},
         {"allow-other", no_argument, NULL, 'a'},
         {"take-over", no_argument, NULL, 't'},
@@ -70,6 +72,9 @@ static int parse(struct mount_arguments *arguments, int argc, char **argv)
         switch (option) {
         case 'r':
             arguments->read_only = true;
+            break;
+        case 'F':
+            arguments->fuse_only = true;
             break;
         case 'f':
             arguments->foreground = true;
@@ -172,11 +177,27 @@ static enum err_code serve_remote(struct mount_arguments *arguments, struct err 
     return mount_remote_serve(&options, err);
 }
 
+/* A folder on a local disk for what the mount itself keeps there; none: it goes without. */
+static bool find_scratch(const struct mount_arguments *arguments, const struct volume *volume,
+                         struct str *out)
+{
+    const char *given = arguments->cache_folder;
+    if (arguments->fuse_only || (given && !given[0])) {
+        return false;
+    }
+    if (given) {
+        str_add(out, given);
+        return true;
+    }
+    return volume_ref_cache(volume_format(volume), out, NULL) == ERR_OK;
+}
+
 /* Opens the volume and serves it until it is unmounted. */
 static enum err_code serve(struct mount_arguments *arguments, struct err *err)
 {
     AUTO_STR struct str owner = {0};
     AUTO_STR struct str label = {0};
+    AUTO_STR struct str scratch = {0};
     struct volume_use use;
     bool read_only = arguments->read_only || arguments->ref.snapshot;
 
@@ -194,12 +215,14 @@ static enum err_code serve(struct mount_arguments *arguments, struct err *err)
         return arguments->for_node ? code : volume_use_advise(&arguments->ref, code, err);
     }
     volume_ref_add_label(&label, &arguments->ref);
-    struct mount_options options = {.folder = arguments->folder,
-                                    .label = str_text(&label),
-                                    .read_only = read_only,
-                                    .allow_other = arguments->allow_other,
-                                    .ready = on_ready,
-                                    .context = arguments};
+    struct mount_options options = {
+        .folder = arguments->folder,
+        .label = str_text(&label),
+        .read_only = read_only,
+        .scratch = find_scratch(arguments, use.volume, &scratch) ? str_text(&scratch) : NULL,
+        .allow_other = arguments->allow_other,
+        .ready = on_ready,
+        .context = arguments};
     code = mount_run(use.volume, use.reader, &options, err);
     struct err closing = {0};
     enum err_code closed = volume_use_close(&use, &closing);
@@ -383,6 +406,8 @@ const struct cli_command cmd_mount = {
         "meta\n"
         "wrote: the volume is shared with other machines. Returns once it is mounted.\n\n"
         "  --read-only          what is there now, unchanging\n"
+        "  --fuse               of what does not change, too, FUSE answers everything; else the\n"
+        "                       kernel shows it by itself, as far as it can (root, Linux 6.15)\n"
         "  --cache-dir DIR      where fetched data is kept (default: ~/.cache/drover)\n"
         "  --cache-size SIZE    how much of it at most: 20G, 500M (default: 10G)\n"
         "  --allow-other        let other users in, as modes permit; a mount of root always does\n"

@@ -11,12 +11,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -33,11 +38,40 @@ enum err_code mount_talk_log_path(struct str *out, struct err *err)
     return code;
 }
 
+/* A mount that the kernel shows by itself (src/mount/shown.h) is asked on a socket. Returns as
+ * getxattr does. */
+static ssize_t ask_socket(const char *folder, char *text, size_t room)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX}; /* its name is behind a NUL */
+    struct statfs of;
+    size_t size = 0;
+    ssize_t named =
+        getxattr(folder, "user.drover.socket", address.sun_path + 1, sizeof address.sun_path - 1);
+    if (named <= 0 || statfs(folder, &of) != 0 || of.f_type != EROFS_SUPER_MAGIC_V1) {
+        errno = ENODATA;
+        return -1;
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)named);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, length) != 0) {
+        errno = ENOTCONN; /* nobody listens: its process is gone */
+        return -1;
+    }
+    ssize_t got = 0;
+    while (size < room && (got = read(fd, text + size, room - size)) > 0) {
+        size += (size_t)got;
+    }
+    return got < 0 ? -1 : (ssize_t)size;
+}
+
 /* The child. Nothing but system calls: other threads of the parent may have held locks. */
 static _Noreturn void ask(const char *folder, int out)
 {
     char text[STATS_MAX];
     ssize_t size = getxattr(folder, "user.drover.stats", text, sizeof text);
+    if (size < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) {
+        size = ask_socket(folder, text, sizeof text);
+    }
     int why = size < 0 ? errno : 0;
     struct iovec parts[] = {{&why, sizeof why}, {text, size < 0 ? 0 : (size_t)size}};
     (void)!writev(out, parts, 2);
@@ -135,8 +169,8 @@ int mount_talk_pid(const char *folder)
 int mount_talk_absent(const char *folder)
 {
     return cli_error(EXIT_USAGE,
-                     "%s: no drover volume is mounted there (findmnt -t fuse.drover lists those "
-                     "that are)",
+                     "%s: no drover volume is mounted there (findmnt -t fuse.drover,erofs lists "
+                     "those that are)",
                      folder);
 }
 

@@ -9,6 +9,7 @@
 #include <linux/falloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { READ_PIECES_MAX = 4096 }; /* extents of one read: it is answered short rather than larger */
@@ -16,13 +17,14 @@ enum { READ_PIECES_MAX = 4096 }; /* extents of one read: it is answered short ra
 struct pieces {
     struct extent *items;
     size_t count, cap;
+    size_t most; /* as many are kept */
 };
 
 static bool keep_piece(void *context, const struct extent *extent)
 {
     struct pieces *pieces = context;
     VEC_PUSH(pieces->items, pieces->count, pieces->cap) = *extent;
-    return pieces->count < READ_PIECES_MAX;
+    return pieces->count < pieces->most;
 }
 
 /* The bytes of the file that an extent holds: extent->size of them. Borrowed for a moment. */
@@ -117,8 +119,16 @@ static enum err_code fill(struct mount *mount, struct request *request, const st
     return code;
 }
 
-static void count_read(struct mount *mount, size_t size)
+static void reply(struct mount *mount, const struct request *request, const void *bytes,
+                  size_t size)
 {
+    static const char zeros[IMAGE_BLOCK];
+    struct iovec parts[] = {{(void *)bytes, size}, {(void *)zeros, request->padding}};
+    if (request->padding > 0) {
+        fuse_reply_iov(request->req, parts, 2);
+    } else {
+        fuse_reply_buf(request->req, bytes, size);
+    }
     mount->counts.reads++;
     mount->counts.bytes_read += size;
 }
@@ -152,13 +162,10 @@ static bool answer_read(struct mount *mount, struct request *request, struct pie
         if (code != ERR_OK) {
             return settle_read(mount, request, code, &err);
         }
-        fuse_reply_buf(request->req,
-                       (const char *)bytes + (request->offset - pieces->items[0].file_offset),
-                       size);
-        count_read(mount, size);
+        reply(mount, request, bytes + (request->offset - pieces->items[0].file_offset), size);
         return true;
     }
-    if (pieces->count == READ_PIECES_MAX) { /* up to the end of the last one */
+    if (pieces->count == pieces->most) { /* up to the end of the last one */
         const struct extent *last = &pieces->items[pieces->count - 1];
         uint64_t most = last->file_offset + last->size - request->offset;
         size = size < most ? size : (size_t)most;
@@ -169,12 +176,11 @@ static bool answer_read(struct mount *mount, struct request *request, struct pie
         (void)err_set(&err, code, "reading failed");
         return settle_read(mount, request, code, &err);
     }
-    fuse_reply_buf(request->req, out.text, out.size);
-    count_read(mount, size);
+    reply(mount, request, out.text, out.size);
     return true;
 }
 
-static bool try_read(struct mount *mount, struct request *request)
+bool io_read(struct mount *mount, struct request *request)
 {
     struct file *file = file_find(mount, request->inode);
     const struct draft *draft = file != NULL && file->has_draft ? &file->draft : NULL;
@@ -186,13 +192,19 @@ static bool try_read(struct mount *mount, struct request *request)
         return request_settle(mount, request, code, posix, &err);
     }
     uint64_t end = draft ? draft->size : attr.size;
-    if (request->offset >= end) {
+    if (request->offset >= end && !mount->image) {
         fuse_reply_buf(request->req, NULL, 0);
         return true;
     }
-    size_t size =
-        end - request->offset < request->size ? (size_t)(end - request->offset) : request->size;
-    struct pieces pieces = {0};
+    uint64_t left = end > request->offset ? end - request->offset : 0;
+    size_t size = left < request->size ? (size_t)left : request->size;
+    request->padding = mount->image ? request->size - size : 0;
+    if (request->padding >= IMAGE_BLOCK) {
+        err_set(&err, ERR_CORRUPT, "its size is not what it was");
+        return request_settle(mount, request, ERR_CORRUPT, 0, &err);
+    }
+    /* who reads an image takes a short answer for zeros */
+    struct pieces pieces = {.most = mount->image ? SIZE_MAX : READ_PIECES_MAX};
     struct back_span span = {
         .span = {request->inode, request->offset, size}, .each = keep_piece, .context = &pieces};
     code = back_extents(mount, request, &span, &posix, &err);
@@ -207,7 +219,7 @@ static void on_read(fuse_req_t req, fuse_ino_t inode, size_t size, off_t offset,
 {
     (void)fi;
     struct request request;
-    request_of(&request, req, try_read, inode);
+    request_of(&request, req, io_read, inode);
     request.size = size;
     request.offset = (uint64_t)offset;
     request_begin(fuse_req_userdata(req), &request);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "mount/back.h"
+#include "mount/shown.h"
 #include "mount/spin.h"
 
 #include <errno.h>
@@ -41,6 +42,9 @@ static void on_init(void *context, struct fuse_conn_info *conn)
         wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
                  FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ATOMIC_O_TRUNC |
                  FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_FLOCK_LOCKS;
+    }
+    if (mount->image) { /* one file, read as EROFS reads a disk */
+        wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO;
     }
     conn->want = conn->capable & wanted;
     conn->max_write = 1 << 20;
@@ -80,6 +84,7 @@ static uint64_t progress(const struct mount *mount)
 
 struct loop {
     struct mount *mount;
+    const struct mount_options *options;
     struct fuse_buf buffer;
     struct spin spin;
     uint64_t seen;    /* progress, when parked requests were last tried */
@@ -101,6 +106,17 @@ static void note_absence(struct loop *loop, int64_t now_ms)
     loop->said_ms = now_ms;
 }
 
+static void turn_shown(struct loop *loop)
+{
+    struct mount *mount = loop->mount;
+    if (shown_turn(mount) && loop->options->ready) {
+        loop->options->ready(loop->options->context);
+    }
+    if (shown_trouble(mount->shown, NULL) != ERR_OK) {
+        fuse_session_exit(mount->session);
+    }
+}
+
 static void serve_store(struct loop *loop)
 {
     struct mount *mount = loop->mount;
@@ -111,6 +127,9 @@ static void serve_store(struct loop *loop)
         back_tick(mount, now_ms);
         note_absence(loop, now_ms);
         loop->tick_ms = now_ms + TICK_MS;
+        if (mount->shown) {
+            turn_shown(loop); /* even if we never sleep */
+        }
     }
     uint64_t now = progress(mount);
     if (mount->parked != NULL && (now != loop->seen || now_ms >= loop->retry_ms)) {
@@ -156,19 +175,31 @@ static void wait_for_work(struct loop *loop)
     }
     int fds[BACK_FDS];
     back_fds(mount, fds);
-    struct pollfd polls[1 + BACK_FDS] = {
+    int shown[SHOWN_FDS] = {-1, -1};
+    if (mount->shown) {
+        shown_fds(mount->shown, shown);
+    }
+    struct pollfd polls[1 + BACK_FDS + SHOWN_FDS] = {
         {.fd = fuse_session_fd(mount->session), .events = POLLIN},
         {.fd = fds[0], .events = POLLIN},
         {.fd = fds[1], .events = POLLIN},
+        {.fd = shown[0], .events = POLLIN},
+        {.fd = shown[1], .events = POLLIN},
     };
     int64_t left = loop->tick_ms - clock_mono_ms();
     int most = mount->parked != NULL ? RETRY_MS : TICK_MS;
-    (void)poll(polls, 1 + BACK_FDS, left < 0 ? 0 : left < most ? (int)left : most);
+    (void)poll(polls, sizeof polls / sizeof polls[0],
+               left < 0      ? 0
+               : left < most ? (int)left
+                             : most);
+    if (polls[3].revents || polls[4].revents) {
+        turn_shown(loop);
+    }
 }
 
-static void serve(struct mount *mount)
+static void serve(struct mount *mount, const struct mount_options *options)
 {
-    struct loop loop = {.mount = mount};
+    struct loop loop = {.mount = mount, .options = options};
 
     while (!fuse_session_exited(mount->session)) {
         bool more = serve_kernel(&loop);
@@ -189,22 +220,31 @@ static void serve(struct mount *mount)
     free(loop.buffer.mem);
 }
 
-static enum err_code open_session(struct mount *mount, const struct mount_options *options,
-                                  struct err *err)
+static void fill_ops(const struct mount *mount, struct fuse_lowlevel_ops *ops)
+{
+    if (mount->image) {
+        image_fill(ops);
+        return;
+    }
+    names_fill(ops);
+    attr_fill(ops);
+    xattr_fill(ops);
+    list_fill(ops);
+    open_fill(ops);
+    io_fill(ops);
+    if (mount->dealer) {
+        open_fill_remote(ops);
+    }
+}
+
+static enum err_code new_session(struct mount *mount, const struct mount_options *options,
+                                 struct err *err)
 {
     struct fuse_lowlevel_ops ops = {.init = on_init};
     AUTO_STR struct str text = {0};
     struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 
-    names_fill(&ops);
-    attr_fill(&ops);
-    xattr_fill(&ops);
-    list_fill(&ops);
-    open_fill(&ops);
-    io_fill(&ops);
-    if (mount->dealer) {
-        open_fill_remote(&ops);
-    }
+    fill_ops(mount, &ops);
     str_add(&text, "fsname=");
     for (const char *c = options->label; *c; c++) {
         str_addf(&text, *c == ',' || *c == '\\' ? "\\%c" : "%c", *c);
@@ -215,11 +255,23 @@ static enum err_code open_session(struct mount *mount, const struct mount_option
     fuse_opt_add_arg(&args, "-o");
     fuse_opt_add_arg(&args, str_text(&text));
     mount->session = fuse_session_new(&args, &ops, sizeof ops, mount);
+    mount->greeted = false;
     fuse_opt_free_args(&args);
     if (mount->session == NULL) {
         return err_set(err, ERR_IO, "%s: cannot begin a FUSE session", options->folder);
     }
-    if (fuse_session_mount(mount->session, options->folder) != 0) {
+    return ERR_OK;
+}
+
+/* where: the folder, or the device of a file system that is mounted already */
+static enum err_code open_session(struct mount *mount, const struct mount_options *options,
+                                  const char *where, struct err *err)
+{
+    enum err_code code = new_session(mount, options, err);
+    if (code != ERR_OK) {
+        return code;
+    }
+    if (fuse_session_mount(mount->session, where) != 0) {
         fuse_session_destroy(mount->session);
         return err_set(err, ERR_INVALID,
                        "%s: cannot be mounted on: FUSE refuses (see above, or mount.log)",
@@ -277,6 +329,69 @@ static enum err_code flush_all(struct mount *mount, struct err *err)
     return worst;
 }
 
+/* FUSE answers everything. */
+static enum err_code run_fuse(struct mount *mount, const struct mount_options *options,
+                              struct err *err)
+{
+    enum err_code code = open_session(mount, options, options->folder, err);
+    if (code != ERR_OK) {
+        return code;
+    }
+    if (options->ready) {
+        options->ready(options->context);
+    }
+    serve(mount, options);
+    request_fail_all(mount);
+    fuse_remove_signal_handlers(mount->session);
+    fuse_session_unmount(mount->session);
+    back_end(mount);
+    code = flush_all(mount, err);
+    if (code == ERR_OK && !mount->read_only) {
+        code = back_sync_all(mount, err);
+    }
+    fuse_session_destroy(mount->session);
+    return code;
+}
+
+/* The kernel answers what it can. An error: it was never mounted. */
+static enum err_code run_shown(struct mount *mount, const struct mount_options *options,
+                               struct err *err)
+{
+    char where[32];
+    enum err_code code = shown_open(mount, options, err);
+    if (code != ERR_OK) {
+        return code;
+    }
+    int fd = shown_take_device(mount->shown);
+    snprintf(where, sizeof where, "/dev/fd/%d", fd);
+    code = open_session(mount, options, where, err);
+    if (code == ERR_OK) {
+        shown_begin(mount->shown);
+        serve(mount, options);
+        code = shown_trouble(mount->shown, err);
+        request_fail_all(mount);
+        fuse_remove_signal_handlers(mount->session);
+        fuse_session_destroy(mount->session);
+    }
+    shown_close(mount);
+    return code;
+}
+
+static enum err_code run_read_only(struct mount *mount, const struct mount_options *options,
+                                   struct err *err)
+{
+    struct err why = {0};
+    enum err_code code = run_shown(mount, options, &why);
+    if (code == ERR_OK) {
+        back_end(mount);
+        return ERR_OK;
+    }
+    if (code != ERR_UNSUPPORTED) {
+        fprintf(stderr, "drover mount: without EROFS, since: %s\n", why.text);
+    }
+    return run_fuse(mount, options, err);
+}
+
 static enum err_code run(struct mount *mount, const struct mount_options *options, struct err *err)
 {
     mount->read_only = options->read_only;
@@ -284,22 +399,9 @@ static enum err_code run(struct mount *mount, const struct mount_options *option
     mount->parked_end = &mount->parked;
     mount->places = mem_array(PLACES + STEPS, sizeof mount->places[0]);
 
-    enum err_code code = open_session(mount, options, err);
-    if (code == ERR_OK) {
-        if (options->ready) {
-            options->ready(options->context);
-        }
-        serve(mount);
-        request_fail_all(mount);
-        fuse_remove_signal_handlers(mount->session);
-        fuse_session_unmount(mount->session);
-        back_end(mount);
-        code = flush_all(mount, err);
-        if (code == ERR_OK && !mount->read_only) {
-            code = back_sync_all(mount, err);
-        }
-        fuse_session_destroy(mount->session);
-    }
+    bool is_still = mount->read_only && !mount->dealer && options->scratch;
+    enum err_code code =
+        is_still ? run_read_only(mount, options, err) : run_fuse(mount, options, err);
     free(mount->places);
     free(mount->list_buffer);
     str_release(&mount->scratch);

@@ -11,6 +11,7 @@
 #include "meta/dealer.h"
 #include "meta/upload.h"
 #include "mount/draft.h"
+#include "mount/image.h"
 #include "mount/mount.h"
 #include "mount/spots.h"
 #include "mount/walk.h"
@@ -72,6 +73,7 @@ struct request {
     size_t size;
     uint64_t offset;
     uint32_t mode, flags;
+    size_t padding; /* zeros behind the end of a file, whose last block is read whole */
     struct engine_set set;
     struct fuse_file_info fi;
     uint64_t seq;               /* a commit that is waited for; 0: not yet begun */
@@ -104,6 +106,8 @@ struct mount {
     uint64_t lapses_seen;
     struct staler *staler; /* tells the kernel to forget; or NULL */
     struct reader *reader;
+    struct image *image; /* the kernel has names and attributes from it; or NULL */
+    struct shown *shown; /* likewise: how the kernel has it */
     bool read_only;
     double timeout_s; /* for which the kernel may believe names and attributes */
     bool greeted;     /* the kernel's first request has been answered */
@@ -175,6 +179,12 @@ void entry_forget(struct mount *mount, uint64_t number, uint64_t count);
 void stat_of(const struct engine_attr *attr, struct stat *out);
 int64_t mount_now_ns(void);
 
+/* Reads: the request's inode, offset and size. */
+bool io_read(struct mount *mount, struct request *request);
+
+/* What the mount says of itself, as JSON. */
+void stats_add(struct mount *mount, struct str *out);
+
 /* Carries out the order in request->data; an errno value. EAGAIN: try again later. */
 int orders_take(struct mount *mount, struct request *request);
 
@@ -185,6 +195,8 @@ void xattr_fill(struct fuse_lowlevel_ops *ops);
 void list_fill(struct fuse_lowlevel_ops *ops);
 void open_fill(struct fuse_lowlevel_ops *ops);
 void io_fill(struct fuse_lowlevel_ops *ops);
+void image_fill(
+    struct fuse_lowlevel_ops *ops); /* those that serve contents alone (image_serve.c) */
 void open_fill_remote(struct fuse_lowlevel_ops *ops); /* locks between machines */
 
 #endif

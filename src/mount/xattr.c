@@ -11,7 +11,7 @@ static const char STATS_NAME[] = "user.drover.stats";
 static const char ORDER_NAME[] = "user.drover.do";
 static const char SAID_NAME[] = "user.drover.said";
 
-static void add_stats(struct mount *mount, struct str *out)
+void stats_add(struct mount *mount, struct str *out)
 {
     struct reader_stats reader;
     struct volume_stats volume;
@@ -31,6 +31,7 @@ static void add_stats(struct mount *mount, struct str *out)
     } rows[] = {
         {"pid", (uint64_t)getpid()},
         {"failed", has_failed},
+        {"has_image", mount->image != NULL},
         {"requests", mount->counts.requests},
         {"parked", mount->counts.parked},
         {"reads", mount->counts.reads},
@@ -97,7 +98,7 @@ static bool try_get(struct mount *mount, struct request *request)
     int posix;
     str_clear(&mount->scratch);
     if (request->inode == ENGINE_ROOT && strcmp(request->name, STATS_NAME) == 0) {
-        add_stats(mount, &mount->scratch);
+        stats_add(mount, &mount->scratch);
         reply_bytes(request, &mount->scratch);
         return true;
     }

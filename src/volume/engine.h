@@ -99,6 +99,7 @@ struct engine_entry {
     uint64_t inode;
     uint32_t type;                  /* S_IFMT bits */
     const struct engine_attr *attr; /* NULL unless plus */
+    bool has_xattrs;                /* likewise */
 };
 typedef bool (*engine_each_fn)(void *context, const struct engine_entry *entry);
 struct engine_listing {

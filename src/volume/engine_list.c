@@ -25,7 +25,7 @@ struct batch_entry {
     char name[ENGINE_NAME_MAX + 1];
     uint64_t inode;
     uint32_t type;
-    bool has_attr;
+    bool has_attr, has_xattrs;
     struct engine_attr attr;
 };
 
@@ -103,6 +103,13 @@ static bool sort_by_inode(struct batch *batch)
     return last - first < batch->count * DENSITY;
 }
 
+static void keep_attr(struct batch_entry *entry, const struct engine_node *node)
+{
+    entry->attr = node->attr;
+    entry->has_xattrs = node->xattrs > 0;
+    entry->has_attr = true;
+}
+
 static bool take_attr(void *context, struct map_slice key, struct map_slice value)
 {
     struct batch *batch = context;
@@ -122,8 +129,7 @@ static bool take_attr(void *context, struct map_slice key, struct map_slice valu
                 batch->is_bad = true;
                 return false;
             }
-            entry->attr = node.attr;
-            entry->has_attr = true;
+            keep_attr(entry, &node);
         }
         batch->next++;
     }
@@ -153,8 +159,7 @@ static enum err_code get_attrs(struct engine *engine, struct batch *batch, struc
         struct engine_node node;
         enum err_code code = engine_read_node(engine, entry->inode, &node, err);
         if (code == ERR_OK) {
-            entry->attr = node.attr;
-            entry->has_attr = true;
+            keep_attr(entry, &node);
             continue;
         }
         misses++;
@@ -180,7 +185,8 @@ static enum err_code give(const struct batch *batch, const struct engine_listing
         struct engine_entry entry = {.name = from->name,
                                      .inode = from->inode,
                                      .type = from->type,
-                                     .attr = listing->plus ? &from->attr : NULL};
+                                     .attr = listing->plus ? &from->attr : NULL,
+                                     .has_xattrs = listing->plus && from->has_xattrs};
         *more = each(context, &entry);
     }
     return ERR_OK;
