@@ -35,7 +35,7 @@ report   none
 analyse  file
 volume   volume   --store= --pack-size= --compress= --data --yes --take-over --endpoint= --region= --ca-file= --addressing= --profile= --json
 data     data     --recursive --long --dry-run --list --delete --endpoint= --region= --ca-file= --addressing= --profile= --json
-mount    volumes  --read-only --cache-dir= --cache-size= --allow-other --take-over --foreground --stats --endpoint= --region= --ca-file= --addressing= --profile= --json
+mount    volumes  --read-only --fuse --cache-dir= --cache-size= --allow-other --take-over --foreground --stats --endpoint= --region= --ca-file= --addressing= --profile= --json
 unmount  file
 meta     volume   --listen= --public-host= --state= --lease= --take-over --quiet --endpoint= --region= --ca-file= --addressing= --profile=
 version  none

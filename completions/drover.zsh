@@ -135,6 +135,7 @@ _drover() {
         ;;
     mount)
         _arguments $store $json '--read-only[what is there now]' \
+            '--fuse[FUSE answers everything]' \
             '--cache-dir=[where fetched data is kept]:folder:_files -/' \
             '--cache-size=[how much of it]:size:' '--allow-other[let other users in]' \
             '--take-over[from another owner]' '--foreground[stay]' '--stats[what a mount has done]' \

@@ -1,0 +1,112 @@
+#!/bin/bash
+# timeout: 240
+# A volume that does not change, shown by the kernel itself: it shows what FUSE shows of it, whatever there is, and
+# nothing that dies, is full or does not answer leaves anything behind or waiting.
+. "$(dirname "$0")/lib.sh"
+t_start "a mount that the kernel shows"
+. "$SOURCE/tests/mount.bash"
+mount_possible || skip_all "$mount_why"
+
+seed=${SEED:-$RANDOM}
+echo "# seed $seed"
+"$DROVER" volume create t --store "file://$PWD/store" >/dev/null
+check "a volume is mounted for writing" mount_on t
+check "everything that a file system can hold goes in" python3 "$SOURCE/tests/mount_image.py" make "$M" "$seed"
+check "and is stored" mount_off
+check "a snapshot" "$DROVER" data snapshot t now
+
+kind() { # FOLDER : of the file system there
+    awk -v f="$1" '$2 == f { kind = $3 } END { print kind }' /proc/mounts
+}
+log=$HOME/.local/state/drover/mount.log
+
+mkdir other
+check "it is mounted" mount_on t@now
+if [ "$(kind "$M")" != erofs ]; then
+    check_equal "by FUSE, here" fuse.drover "$(kind "$M")"
+    check "and ends" mount_off
+    skip "this kernel, or whoever runs the tests, cannot mount EROFS with its data behind FUSE"
+    exit 0
+fi
+check_output "the table of mounts shows what it is" "^file://$PWD/store@now $M erofs ro,nosuid,nodev" cat /proc/mounts
+check "and, beside it, by FUSE" "$DROVER" mount t@now "$PWD/other" --fuse
+check_equal "which is asked for by --fuse" fuse.drover "$(kind "$PWD/other")"
+check_output "both show the same" '^[0-9]{4,} are the same$' \
+    python3 "$SOURCE/tests/mount_image.py" compare "$M" "$PWD/other" "$seed"
+check "and again, from memory" python3 "$SOURCE/tests/mount_image.py" compare "$M" "$PWD/other" "$((seed + 1))"
+check "programs can seek in folders" bash -c 'cd "$0" && tar -cf - . 2>/dev/null | tar -tf - | wc -l | grep -q ....' "$M/names"
+check "the other ends" "$DROVER" unmount other
+check_exit 1 "nothing can be written" touch "$M/new"
+check_exit 1 "nor removed" rm -f "$M/kinds/one"
+check_exit 1 "nor changed" chmod 600 "$M/kinds/one"
+
+# ---- what it says of itself ----------------------------------------------------------------------
+
+check_output "it says what it has done" '"has_image":1,.*"reads":[1-9]' "$DROVER" mount --stats --json "$M"
+check_equal "to anybody" "$(mount_pid)" "$("$DROVER" mount --stats --json "$M" | sed -E 's/.*"pid":([0-9]+).*/\1/')"
+before=$(mount_stat requests)
+find "$M/tree" -type f -exec cat {} + >/dev/null
+find "$M/tree" -printf '%s %m\n' >/dev/null
+check_equal "what the kernel has read it does not ask for again" "$before" "$(mount_stat requests)"
+mkdir copy
+cp -r --preserve=all "$M/many-1/." copy
+check_exit 2 "a copy of it is not taken for a mount" "$DROVER" mount --stats copy
+kill -STOP "$(mount_pid)"
+stopped=$(pgrep -f "drover mount t@now $M")
+check_exit 1 "a stopped one is known" "$DROVER" mount t@now "$M"
+check_output "and said to be" 'does not answer' "$DROVER" mount t@now "$M"
+kill -CONT "$stopped"
+
+# ---- ends ----------------------------------------------------------------------------------------
+
+exec 9<"$M/kinds/one"
+check_exit 1 "it is busy while a file is open" "$DROVER" unmount "$M"
+exec 9<&-
+gone() { ! kill -0 "$pid" 2>/dev/null; }
+pid=$(mount_pid)
+check "umount ends it" umount "$M"
+check "and its process" wait_until 5 gone
+mount_on t@now
+pid=$(mount_pid)
+kill -TERM "$pid"
+check "so does TERM" wait_until 5 gone
+check_equal "and nothing is mounted" "" "$(kind "$M")"
+mount_on t@now
+pid=$(mount_pid)
+exec 9<"$M/contents/9000001"
+check "what is open when it is taken away (umount -l)" umount -l "$M"
+check_equal "can be read to its end" 9000001 "$(wc -c <&9)"
+check "and its process waits for that" kill -0 "$pid"
+exec 9<&-
+check "then it ends" wait_until 5 gone
+check_equal "nothing is left of the image" "" "$(find "$HOME/.cache/drover" -name 'mount.*' 2>/dev/null)"
+
+# ---- a process that dies -------------------------------------------------------------------------
+
+rm -rf "$HOME/.cache/drover"
+mount_on t@now
+pid=$(mount_pid)
+cat "$M/kinds/one" >/dev/null
+kill -KILL "$pid"
+wait_until 5 gone
+check_equal "killed, what the kernel has is still there" "one content" "$(cat "$M/kinds/one")"
+check_exit 1 "and the rest is an error, at once" timeout 5 cat "$M/contents/9000001"
+check_output "which mount knows" 'a mount that has died is there' "$DROVER" mount t@now "$M"
+check "and unmount clears away" "$DROVER" unmount "$M"
+check "for the next one" mount_on t@now
+check "which is whole" cmp <(head -c 9000001 "$M/contents/9000001" | cksum) <(cksum <"$M/contents/9000001")
+mount_off
+
+# ---- a store that loses things, and a full disk --------------------------------------------------
+
+rm -rf "$HOME/.cache/drover"
+mount_on t@now
+find store -path '*pack*' -type f -exec mv -t . {} + 2>/dev/null
+find store -type d -name packs -exec mv {} packs-away \;
+: >"$log"
+check_exit 1 "contents that the store has lost are an error" cat "$M/contents/9000001"
+check_output "of which the log says why" 'inode [0-9]+: ' cat "$log"
+[ ! -d packs-away ] || mv packs-away "$(dirname "$(find store -type d -name 'ckpt' | head -n 1)")/packs"
+mount_off
+umount "$M" 2>/dev/null
+
