@@ -47,6 +47,34 @@ else
     skip "no ctypes in this python3"
 fi
 
+cat >crumbs.py <<'PY'
+import os, random, sys
+rng = random.Random(7)
+files = [os.open(path, os.O_CREAT | os.O_RDWR) for path in sys.argv[1:]]
+whole = rng.randbytes(1 << 20)
+for file in files:
+    os.write(file, whole)
+for turn in range(3):
+    for at in range(turn * 37, 1 << 20, 150):
+        crumb = rng.randbytes(20)
+        for file in files:
+            os.pwrite(file, crumb, at)
+    for file in files:
+        os.fsync(file)
+PY
+"$DROVER" volume create crumbs --store "file://$PWD/crumbs.store" >/dev/null
+mount_off
+check "another is mounted" mount_on crumbs
+check "a file is written in thousands of small pieces" python3 crumbs.py "$M/crumbs" crumbs
+check "and stored" mount_off
+check "and read by another mount" mount_on crumbs
+check "all of it" cmp crumbs "$M/crumbs"
+mount_off
+check "and by one for reading only" mount_on crumbs --read-only --fuse
+check "it is the same" cmp crumbs "$M/crumbs"
+mount_off
+mount_on hard
+
 cat >slow_writer.py <<'PY'
 import os, sys, time
 file = open(sys.argv[1], "wb", buffering=0)

@@ -12,19 +12,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { READ_PIECES_MAX = 4096 }; /* extents of one read: it is answered short rather than larger */
-
+/* The extents of one read, all of them: the kernel takes a short answer for the end of the file. */
 struct pieces {
     struct extent *items;
     size_t count, cap;
-    size_t most; /* as many are kept */
 };
 
 static bool keep_piece(void *context, const struct extent *extent)
 {
     struct pieces *pieces = context;
     VEC_PUSH(pieces->items, pieces->count, pieces->cap) = *extent;
-    return pieces->count < pieces->most;
+    return true;
 }
 
 /* The bytes of the file that an extent holds: extent->size of them. Borrowed for a moment. */
@@ -92,10 +90,9 @@ static enum err_code fill_from_draft(struct mount *mount, struct request *reques
 
 /* Fills out with the range: the base's extents, zeros between them, the draft over them. */
 static enum err_code fill(struct mount *mount, struct request *request, const struct pieces *pieces,
-                          const struct draft *draft, struct str *out)
+                          const struct draft *draft, struct str *out, struct err *err)
 {
     uint8_t *buffer = (uint8_t *)out->text;
-    struct err err;
     enum err_code code = ERR_OK;
     for (size_t i = 0; i < pieces->count && code == ERR_OK; i++) {
         const struct extent *extent = &pieces->items[i];
@@ -108,13 +105,13 @@ static enum err_code fill(struct mount *mount, struct request *request, const st
             size = size < room ? size : room;
         }
         const uint8_t *bytes;
-        code = piece_bytes(mount, request, extent, &bytes, &err);
+        code = piece_bytes(mount, request, extent, &bytes, err);
         if (code == ERR_OK) {
             copy_overlap(request, buffer, out->size, extent->file_offset, size, bytes);
         }
     }
     if (code == ERR_OK && draft != NULL) {
-        code = fill_from_draft(mount, request, draft, buffer, out->size, &err);
+        code = fill_from_draft(mount, request, draft, buffer, out->size, err);
     }
     return code;
 }
@@ -165,15 +162,9 @@ static bool answer_read(struct mount *mount, struct request *request, struct pie
         reply(mount, request, bytes + (request->offset - pieces->items[0].file_offset), size);
         return true;
     }
-    if (pieces->count == pieces->most) { /* up to the end of the last one */
-        const struct extent *last = &pieces->items[pieces->count - 1];
-        uint64_t most = last->file_offset + last->size - request->offset;
-        size = size < most ? size : (size_t)most;
-    }
     AUTO_STR struct str out = {.text = mem_alloc(size + 1), .size = size, .cap = size + 1};
-    enum err_code code = fill(mount, request, pieces, draft, &out);
+    enum err_code code = fill(mount, request, pieces, draft, &out, &err);
     if (code != ERR_OK) {
-        (void)err_set(&err, code, "reading failed");
         return settle_read(mount, request, code, &err);
     }
     reply(mount, request, out.text, out.size);
@@ -203,8 +194,7 @@ bool io_read(struct mount *mount, struct request *request)
         err_set(&err, ERR_CORRUPT, "its size is not what it was");
         return request_settle(mount, request, ERR_CORRUPT, 0, &err);
     }
-    /* who reads an image takes a short answer for zeros */
-    struct pieces pieces = {.most = mount->image ? SIZE_MAX : READ_PIECES_MAX};
+    struct pieces pieces = {0};
     struct back_span span = {
         .span = {request->inode, request->offset, size}, .each = keep_piece, .context = &pieces};
     code = back_extents(mount, request, &span, &posix, &err);
