@@ -1,10 +1,12 @@
 /* A reader's pin: it says what the reader holds, so that gc leaves it there, until it expires. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "volume/volume_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void encode(struct volume *volume)
@@ -84,12 +86,49 @@ enum err_code volume_pin_settle(struct volume *volume, const struct volume_view 
     return write_blocking(volume, OBJECT_IF_MATCH, err);
 }
 
+struct removal {
+    struct object_call call;
+    const char *key;
+    bool is_done, is_left;
+    char text[]; /* the key */
+};
+
+static void removed(struct object_call *call)
+{
+    struct removal *removal = call->context;
+    removal->is_done = true;
+    if (removal->is_left) {
+        object_call_release(call);
+        free(removal);
+    }
+}
+
+/* A store that does not answer is not waited for: then the pin expires. The call ends with the
+ * store, at the latest. */
 void volume_pin_remove(struct volume *volume)
 {
-    if (volume->pinner.key[0] != '\0') {
-        struct err ignored; /* else it expires */
-        (void)!object_delete(volume->store, volume->pinner.key, &ignored);
-        volume->pinner.key[0] = '\0';
+    enum { PATIENCE_MS = 2000, LOOK_MS = 50 };
+    size_t size = strlen(volume->pinner.key);
+    if (size == 0) {
+        return;
+    }
+    struct removal *removal = mem_alloc(sizeof *removal + size + 1);
+    memcpy(removal->text, volume->pinner.key, size);
+    removal->key = removal->text;
+    removal->call = (struct object_call){.verb = OBJECT_DELETE,
+                                         .keys = &removal->key,
+                                         .key_count = 1,
+                                         .done = removed,
+                                         .context = removal};
+    volume->pinner.key[0] = '\0';
+    object_start(volume->store, &removal->call);
+    int64_t until_ms = clock_mono_ms() + PATIENCE_MS;
+    while (!removal->is_done && clock_mono_ms() < until_ms) {
+        (void)object_run(volume->store, LOOK_MS);
+    }
+    removal->is_left = true;
+    if (removal->is_done) {
+        removed(&removal->call);
     }
 }
 
