@@ -6,6 +6,7 @@
 #include "mount/back.h"
 #include "mount/shown.h"
 #include "mount/spin.h"
+#include "mount/wakeful.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,6 +88,7 @@ struct loop {
     const struct mount_options *options;
     struct fuse_buf buffer;
     struct spin spin;
+    struct wakeful wakeful;
     uint64_t seen;    /* progress, when parked requests were last tried */
     int64_t store_us; /* when the store was last looked at */
     int64_t tick_ms;  /* when the next tick is due */
@@ -162,7 +164,9 @@ static bool serve_kernel(struct loop *loop)
         }
     }
     if (done > 0) {
-        spin_served(&loop->spin, clock_mono_us());
+        int64_t now_us = clock_mono_us();
+        spin_served(&loop->spin, now_us);
+        wakeful_served(&loop->wakeful, (unsigned)done, now_us);
     }
     return more;
 }
@@ -188,6 +192,8 @@ static void wait_for_work(struct loop *loop)
     };
     int64_t left = loop->tick_ms - clock_mono_ms();
     int most = mount->parked != NULL ? RETRY_MS : TICK_MS;
+    int rest_ms = wakeful_rest(&loop->wakeful, clock_mono_us());
+    most = rest_ms >= 0 && rest_ms < most ? rest_ms : most;
     (void)poll(polls, sizeof polls / sizeof polls[0],
                left < 0      ? 0
                : left < most ? (int)left
@@ -199,7 +205,10 @@ static void wait_for_work(struct loop *loop)
 
 static void serve(struct mount *mount, const struct mount_options *options)
 {
-    struct loop loop = {.mount = mount, .options = options};
+    struct loop loop = {.mount = mount, .options = options, .wakeful = {.fd = -1}};
+    if (!mount->image) { /* of which nobody waits for an open */
+        wakeful_open(&loop.wakeful);
+    }
 
     while (!fuse_session_exited(mount->session)) {
         bool more = serve_kernel(&loop);
@@ -217,6 +226,7 @@ static void serve(struct mount *mount, const struct mount_options *options)
         }
     }
     request_catch_up(mount);
+    wakeful_close(&loop.wakeful);
     free(loop.buffer.mem);
 }
 
