@@ -31,13 +31,12 @@ mount_possible() {
 }
 
 mount_pid() { # the process that serves $M
-    python3 -c 'import os, json, sys
-print(json.loads(os.getxattr(sys.argv[1], "user.drover.stats"))["pid"])' "$M"
+    mount_stat pid
 }
 
 mount_stat() { # KEY : of what the mount says of itself
-    python3 -c 'import os, json, sys
-print(json.loads(os.getxattr(sys.argv[1], "user.drover.stats"))[sys.argv[2]])' "$M" "$1"
+    "$DROVER" mount --stats --json "$M" 2>/dev/null |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1" 2>/dev/null
 }
 
 mount_on() { # VOLUME [options]

@@ -34,7 +34,7 @@ check_equal "which is asked for by --fuse" fuse.drover "$(kind "$PWD/other")"
 check_output "both show the same" '^[0-9]{4,} are the same$' \
     python3 "$SOURCE/tests/mount_image.py" compare "$M" "$PWD/other" "$seed"
 check "and again, from memory" python3 "$SOURCE/tests/mount_image.py" compare "$M" "$PWD/other" "$((seed + 1))"
-check "programs can seek in folders" bash -c 'cd "$0" && tar -cf - . 2>/dev/null | tar -tf - | wc -l | grep -q ....' "$M/names"
+check "programs can seek in folders" bash -c 'cd "$0" && tar -cf - . 2>/dev/null | tar -tf - | wc -l | grep -q ...' "$M/names"
 check "the other ends" "$DROVER" unmount other
 check_exit 1 "nothing can be written" touch "$M/new"
 check_exit 1 "nor removed" rm -f "$M/kinds/one"
@@ -62,7 +62,7 @@ kill -CONT "$stopped"
 exec 9<"$M/kinds/one"
 check_exit 1 "it is busy while a file is open" "$DROVER" unmount "$M"
 exec 9<&-
-gone() { ! kill -0 "$pid" 2>/dev/null; }
+gone() { ! readlink "/proc/$pid/exe" >/dev/null; } # a zombie has none
 pid=$(mount_pid)
 check "umount ends it" umount "$M"
 check "and its process" wait_until 5 gone
@@ -97,16 +97,41 @@ check "for the next one" mount_on t@now
 check "which is whole" cmp <(head -c 9000001 "$M/contents/9000001" | cksum) <(cksum <"$M/contents/9000001")
 mount_off
 
-# ---- a store that loses things, and a full disk --------------------------------------------------
+# ---- a store that loses things -------------------------------------------------------------------
 
 rm -rf "$HOME/.cache/drover"
 mount_on t@now
-find store -path '*pack*' -type f -exec mv -t . {} + 2>/dev/null
-find store -type d -name packs -exec mv {} packs-away \;
+mapfile -t packs < <(find "$PWD/store" -path '*packs*' -type f)
+for pack in "${packs[@]}"; do mv "$pack" "$pack.away"; done
 : >"$log"
 check_exit 1 "contents that the store has lost are an error" cat "$M/contents/9000001"
 check_output "of which the log says why" 'inode [0-9]+: ' cat "$log"
-[ ! -d packs-away ] || mv packs-away "$(dirname "$(find store -type d -name 'ckpt' | head -n 1)")/packs"
-mount_off
-umount "$M" 2>/dev/null
+check "names are still there" test -s "$M/contents/9000001"
+for pack in "${packs[@]}"; do mv "$pack.away" "$pack"; done
+check_equal "when it has them again, so has the mount" 9000001 "$(wc -c <"$M/contents/9000001")"
+check "and ends" mount_off
 
+# ---- where it cannot be had ----------------------------------------------------------------------
+
+mkdir small
+if mount -t tmpfs -o size=64k tmpfs small; then
+    check "with no room for the image" mount_on t@now --cache-dir "$PWD/small"
+    check_equal "FUSE does it" fuse.drover "$(kind "$M")"
+    check_output "and the log says why" 'without EROFS, since: .*No space left' cat "$log"
+    check "it is whole" cmp <(head -c 5000 "$M/contents/65536") <(head -c 5000 "$M/contents/65536")
+    check "and ends, too" mount_off
+    umount small
+fi
+check "without a cache" mount_on t@now --cache-dir ''
+check_equal "FUSE does it, too" fuse.drover "$(kind "$M")"
+mount_off
+if unshare -Urm true 2>/dev/null; then
+    check_output "who is root of a part of the machine only gets FUSE" 'fuse.drover' \
+        unshare -Urm bash -c '"$1" mount t@now "$2" && grep " $2 " /proc/mounts; "$1" unmount "$2"' _ "$DROVER" "$M"
+fi
+check "a volume of nothing" "$DROVER" volume create empty --store "file://$PWD/empty"
+check "is mounted" mount_on empty --read-only
+check_equal "with nothing in it" "" "$(ls -A "$M")"
+check "and ends as well" mount_off
+check_equal "nothing is mounted" "" "$(kind "$M")"
+check_equal "no process is left" "" "$(pgrep -f "drover mount .* $M" | paste -sd ' ')"

@@ -86,6 +86,41 @@ check "which has what was there" "$DROVER" data ls t@held:/go/first
 check "and goes" "$DROVER" data snapshot --delete t held
 check "the mount ends" mount_off
 
+# ---- a snapshot whose store does not answer ------------------------------------------------------
+
+check "files go in again" "$DROVER" data put source t:/again
+check "a snapshot of them" "$DROVER" data snapshot t v2
+gone() { ! readlink "/proc/$pid/exe" >/dev/null; } # a zombie has none
+for how in TERM KILL; do
+    rm -rf "$HOME/.cache/drover"
+    check "it is mounted" mount_on t@v2
+    pid=$(mount_pid)
+    kill -STOP "$s3_pid"
+    cat "$M/again/big" >read.out 2>&1 &
+    reader=$!
+    sleep 0.5
+    check "who reads it waits for the store" kill -0 "$reader"
+    kill -"$how" "$pid"
+    check "a mount that is told to end ($how) does" wait_until 10 gone
+    wait "$reader"
+    check_equal "and whoever waited is told" 1 "$?"
+    kill -CONT "$s3_pid"
+    umount "$M" 2>/dev/null
+    check_equal "nothing stays mounted" 0 "$(grep -c " $M " /proc/mounts)"
+done
+rm -rf "$HOME/.cache/drover"
+check "it is mounted once more" mount_on t@v2
+kill -STOP "$s3_pid"
+cat "$M/again/big" >read.out 2>&1 &
+reader=$!
+sleep 0.5
+kill -KILL "$reader"
+check "who is killed while it waits goes at once" wait_until 5 bash -c "! kill -0 $reader 2>/dev/null || [ \"\$(cut -d' ' -f3 /proc/$reader/stat)\" = Z ]"
+wait "$reader" 2>/dev/null
+kill -CONT "$s3_pid"
+check "and the mount goes on" cmp source/big "$M/again/big"
+check "and ends" mount_off
+
 # ---- a bucket that others have filled ------------------------------------------------------------
 
 [ -z "$s3_is_tree" ] || exit 0 # it takes no such keys

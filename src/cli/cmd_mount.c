@@ -407,7 +407,7 @@ const struct cli_command cmd_mount = {
         "wrote: the volume is shared with other machines. Returns once it is mounted.\n\n"
         "  --read-only          what is there now, unchanging\n"
         "  --fuse               of what does not change, too, FUSE answers everything; else the\n"
-        "                       kernel shows it by itself, as far as it can (root, Linux 6.15)\n"
+        "                       kernel shows it by itself, as far as it can (root, Linux 6.13)\n"
         "  --cache-dir DIR      where fetched data is kept (default: ~/.cache/drover)\n"
         "  --cache-size SIZE    how much of it at most: 20G, 500M (default: 10G)\n"
         "  --allow-other        let other users in, as modes permit; a mount of root always does\n"

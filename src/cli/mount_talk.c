@@ -263,7 +263,7 @@ int mount_talk_stats(const char *folder, bool as_json)
         str_add_char(&out, '\n');
     }
     if (!as_json) {
-        double read = jread_number(doc.root, "extent_bytes", 0);
+        double read = jread_number(doc.root, "bytes_read", 0);
         if (read > 0) {
             str_addf(&out, "%-28s %.2f\n", "bytes fetched / bytes read",
                      jread_number(doc.root, "fetched_bytes", 0) / read);

@@ -1,5 +1,5 @@
-/* Images, read back by a reader of their own: it knows the format from its description alone, and finds names as the
- * kernel does, by halving. */
+/* Images, read back by a reader of their own: it knows the format from its description alone, and
+ * finds names as the kernel does, by halving. */
 #include "mount/image.h"
 
 #include "base/mem.h"
@@ -38,7 +38,8 @@ static uint32_t get_u16(const uint8_t *bytes)
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8;
 }
 
-/* --- the reader -------------------------------------------------------------------------------- */
+/* --- the reader --------------------------------------------------------------------------------
+ */
 
 struct node {
     uint8_t bytes[64];
@@ -148,7 +149,8 @@ static size_t count_entries(int fd, uint64_t folder)
     return count;
 }
 
-/* --- tests --------------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------------------
+ */
 
 static uint64_t add(struct image *image, const struct engine_attr *attr, const char *target)
 {
@@ -259,8 +261,8 @@ static void names_are_found_by_halving(void **state)
 static void contents_are_found_by_where_they_lie(void **state)
 {
     (void)state;
-    static const uint64_t sizes[] = {1,       0, 4096, 4097, (uint64_t)9 << 40, 5, (uint64_t)3 << 40,
-                                     1 << 30, 0, 4095};
+    static const uint64_t sizes[] = {
+        1, 0, 4096, 4097, (uint64_t)9 << 40, 5, (uint64_t)3 << 40, 1 << 30, 0, 4095};
     int fd = open_file();
     uint64_t root = 0;
     struct image *image = begin(fd, &root);

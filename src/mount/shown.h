@@ -6,7 +6,7 @@
  * name anywhere, so whatever ends the mount or this process, nothing is left: the last of EROFS to
  * go takes the FUSE session with it, and without the session reading fails.
  *
- * Only root can have it, with Linux 6.15 or newer.
+ * Only root can have it, with Linux 6.13 or newer, about.
  *
  * The root's extended attribute user.drover.socket names a socket on which the mount says of itself
  * what user.drover.stats does elsewhere.
