@@ -47,7 +47,8 @@ check_equal "to anybody" "$(mount_pid)" "$("$DROVER" mount --stats --json "$M" |
 before=$(mount_stat requests)
 find "$M/tree" -type f -exec cat {} + >/dev/null
 find "$M/tree" -printf '%s %m\n' >/dev/null
-check_equal "what the kernel has read it does not ask for again" "$before" "$(mount_stat requests)"
+more=$(($(mount_stat requests) - before)) # the kernel may drop a page whenever it likes
+check_equal "what the kernel has read it does not ask for again ($more requests for 600 files)" 1 "$((more < 30))"
 mkdir copy
 cp -r --preserve=all "$M/many-1/." copy
 check_exit 2 "a copy of it is not taken for a mount" "$DROVER" mount --stats copy
@@ -96,6 +97,26 @@ check "and unmount clears away" "$DROVER" unmount "$M"
 check "for the next one" mount_on t@now
 check "which is whole" cmp <(head -c 9000001 "$M/contents/9000001" | cksum) <(cksum <"$M/contents/9000001")
 mount_off
+
+# Killed at any moment while it is being mounted: neither a process nor the kernel waits for what never comes.
+none_left() { ! pgrep -f "drover mount t@now $M" >/dev/null; }
+RANDOM=$seed
+bad=
+for round in $(seq 40); do
+    "$DROVER" mount t@now "$M" --foreground </dev/null >/dev/null 2>&1 &
+    pid=$!
+    sleep "0.0$((RANDOM % 10))$((RANDOM % 10))"
+    if [ $((round % 4)) = 0 ]; then how=TERM; else how=KILL; fi
+    kill -"$how" "$pid"
+    wait "$pid" 2>/dev/null
+    wait_until 5 none_left || bad="$bad $round:$how"
+    umount "$M" 2>/dev/null
+done
+check_equal "killed while it is being mounted, nothing waits for ever" "" "$bad"
+check_equal "and nothing is mounted twice" "" "$(kind "$M")"
+find "$HOME/.cache/drover" -name 'mount.*' -exec touch -d '2 minutes ago' {} +
+mount_on t@now && mount_off
+check_equal "what was left in the cache the next one clears away" "" "$(find "$HOME/.cache/drover" -name 'mount.*')"
 
 # ---- a store that loses things -------------------------------------------------------------------
 

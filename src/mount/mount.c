@@ -376,7 +376,7 @@ static enum err_code run_shown(struct mount *mount, const struct mount_options *
     snprintf(where, sizeof where, "/dev/fd/%d", fd);
     code = open_session(mount, options, where, err);
     if (code == ERR_OK) {
-        shown_begin(mount->shown);
+        shown_begin(mount->shown, fd);
         serve(mount, options);
         code = shown_trouble(mount->shown, err);
         request_fail_all(mount);

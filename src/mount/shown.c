@@ -3,23 +3,26 @@
 #include "base/check.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/thread.h"
 #include "mount/back.h"
 #include "mount/image_tree.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -32,15 +35,16 @@ struct shown {
     struct mount_options options;
     char name[80]; /* of the socket; behind a NUL in its address */
     int listener;
-    int image;   /* the file */
-    int context; /* EROFS, half configured */
-    int device;  /* FUSE; -1: the session has it */
-    int content; /* the file that FUSE serves, not opened yet */
-    int ended;   /* an eventfd: the thread has returned */
-    pthread_t thread;
-    bool has_thread, is_mounted;
+    int image;         /* the file */
+    int context;       /* EROFS, half configured */
+    int device;        /* FUSE; -1: the session has it */
+    int content;       /* the file that FUSE serves, not opened yet */
+    int ended;         /* what the child has to say */
+    pid_t child;       /* which mounts; 0: none, any more */
+    struct str folder; /* that it works in; empty: none */
+    bool is_mounted;
     uint64_t mount_id;
-    enum err_code code; /* of the thread, which alone has these until it has ended */
+    enum err_code code; /* why it could not be mounted */
     struct err err;
 };
 
@@ -169,9 +173,9 @@ enum err_code shown_open(struct mount *mount, const struct mount_options *option
                             .context = -1,
                             .device = -1,
                             .content = -1,
-                            .ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+                            .ended = -1};
     mount->shown = shown;
-    enum err_code code = shown->ended < 0 ? refuse(err, "an eventfd") : open_context(shown, err);
+    enum err_code code = open_context(shown, err);
     if (code == ERR_OK) {
         code = open_listener(shown, err);
     }
@@ -195,7 +199,18 @@ int shown_take_device(struct shown *shown)
 }
 
 /* --- mounting ----------------------------------------------------------------------------------
+ *
+ * The kernel opens the file that FUSE serves, so somebody else must mount while we serve: another
+ * process, which has closed the device. A thread of this one would wait for us without end if we
+ * were killed just then, since the device is closed only when all threads have gone.
  */
+
+struct report { /* of that process */
+    int why;    /* errno; 0: it is mounted */
+    uint64_t mount_id;
+};
+
+static const char folder_prefix[] = "mount.";
 
 static uint64_t mount_id_of(const char *folder)
 {
@@ -205,9 +220,30 @@ static uint64_t mount_id_of(const char *folder)
                                                                                     : 0;
 }
 
+/* What those left who were killed while they had such a folder. */
+static void sweep(const char *scratch)
+{
+    enum { OLD_S = 60 };
+    DIR *dir = opendir(scratch);
+    struct dirent *entry = NULL;
+    while (dir && (entry = readdir(dir)) != NULL) {
+        AUTO_STR struct str path = {0};
+        struct stat of;
+        str_addf(&path, "%s/%s", scratch, entry->d_name);
+        if (strncmp(entry->d_name, folder_prefix, strlen(folder_prefix)) == 0 &&
+            lstat(str_text(&path), &of) == 0 && S_ISDIR(of.st_mode) &&
+            of.st_mtime < time(NULL) - OLD_S) {
+            (void)!io_remove_tree(str_text(&path), NULL);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+}
+
 /* The table of mounts shows the path by which the image was opened. So it is opened by a path that
- * reads like the volume's name, in a folder that is there for a moment, as this thread sees it. */
-static bool name_source(const struct shown *shown, const char *folder, const char *target)
+ * reads like the volume's name, in a folder that is there for a moment. False: it has none. */
+static bool name_source(struct shown *shown, const char *target)
 {
     AUTO_STR struct str path = {0};
     const char *label = shown->options.label;
@@ -215,76 +251,80 @@ static bool name_source(const struct shown *shown, const char *folder, const cha
     if (!label[0] || strstr(str_text(&path), "/../") || strstr(str_text(&path), "/./")) {
         return false;
     }
+    sweep(shown->options.scratch);
+    str_addf(&shown->folder, "%s/%sXXXXXX", shown->options.scratch, folder_prefix);
+    if (!mkdtemp(shown->folder.text)) {
+        str_clear(&shown->folder);
+        return false;
+    }
     str_clear(&path);
-    str_addf(&path, "%s/%s", folder, label);
+    str_addf(&path, "%s/%s", str_text(&shown->folder), label);
     char *last = strrchr(path.text, '/');
     *last = '\0';
     if (io_make_dirs(path.text, NULL) != ERR_OK) {
         return false;
     }
     *last = '/';
-    return symlink(target, path.text) == 0 && unshare(CLONE_FS) == 0 && chdir(folder) == 0;
+    return symlink(target, path.text) == 0;
 }
 
-static enum err_code create(struct shown *shown, struct err *err)
-{
-    char image[40];
-    char content[40];
-    struct stat stat_of;
-    AUTO_STR struct str folder = {0};
-    snprintf(image, sizeof image, "/proc/self/fd/%d", shown->image);
-    snprintf(content, sizeof content, "/proc/self/fd/%d", shown->content);
-    if (stat(content, &stat_of) !=
-        0) { /* FUSE would read nothing of a root that nobody looked at */
-        return refuse(err, "FUSE");
-    }
-    str_addf(&folder, "%s/mount.XXXXXX", shown->options.scratch);
-    bool has_folder = mkdtemp(folder.text) != NULL;
-    bool is_named = has_folder && name_source(shown, folder.text, image);
-    int done = set(shown->context, "source", is_named ? shown->options.label : image);
-    done = done == 0 ? set(shown->context, "device", content) : done;
-    done = done == 0 ? fsconfig(shown->context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) : done;
-    enum err_code code = done == 0 ? ERR_OK : refuse(err, "EROFS");
-    if (has_folder) {
-        (void)!io_remove_tree(folder.text, NULL);
-    }
-    return code;
-}
-
-static enum err_code attach(struct shown *shown, struct err *err)
+static int attach(const struct shown *shown)
 {
     AUTO_CLOSE int mount = fsmount(shown->context, FSMOUNT_CLOEXEC,
                                    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-    if (mount < 0 ||
-        move_mount(mount, "", AT_FDCWD, shown->options.folder, MOVE_MOUNT_F_EMPTY_PATH) != 0) {
-        return refuse(err, "EROFS");
-    }
-    shown->mount_id = mount_id_of(shown->options.folder);
-    return ERR_OK;
+    return mount < 0
+               ? -1
+               : move_mount(mount, "", AT_FDCWD, shown->options.folder, MOVE_MOUNT_F_EMPTY_PATH);
 }
 
-/* The kernel opens the file that FUSE serves, so the session must be served meanwhile. */
-static void *mount_it(void *argument)
+struct paths {
+    char image[40], content[40];
+    const char *source;
+};
+
+/* The child: system calls alone, as other threads may have held locks. FUSE would read nothing of a
+ * file that nobody has looked at. */
+static _Noreturn void mount_it(const struct shown *shown, const struct paths *paths, int out)
 {
-    struct shown *shown = argument;
-    uint64_t one = 1;
-    shown->code = create(shown, &shown->err);
-    if (shown->code == ERR_OK) {
-        shown->code = attach(shown, &shown->err);
-    }
-    if (write(shown->ended, &one, sizeof one) != (ssize_t)sizeof one) {
-        check_failed(__FILE__, __LINE__, __func__, "an eventfd takes a one");
-    }
-    return NULL;
+    struct stat of;
+    struct report report = {0};
+    bool is_done =
+        (shown->folder.size == 0 || chdir(shown->folder.text) == 0) &&
+        stat(paths->content, &of) == 0 && set(shown->context, "source", paths->source) == 0 &&
+        set(shown->context, "device", paths->content) == 0 &&
+        fsconfig(shown->context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0 && attach(shown) == 0;
+    report.why = is_done ? 0 : errno ? errno : EIO;
+    report.mount_id = is_done ? mount_id_of(shown->options.folder) : 0;
+    (void)!write(out, &report, sizeof report);
+    _exit(0);
 }
 
-void shown_begin(struct shown *shown)
+void shown_begin(struct shown *shown, int device)
 {
-    int failed = thread_start(&shown->thread, mount_it, shown);
-    shown->has_thread = failed == 0;
-    if (failed) {
-        shown->code = err_errno(&shown->err, failed, "no thread to mount it");
+    struct paths paths;
+    int ends[2];
+    snprintf(paths.image, sizeof paths.image, "/proc/self/fd/%d", shown->image);
+    snprintf(paths.content, sizeof paths.content, "/proc/self/fd/%d", shown->content);
+    paths.source = name_source(shown, paths.image) ? shown->options.label : paths.image;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        shown->code = err_errno(&shown->err, errno, "no pipe");
+        return;
     }
+    pid_t parent = getpid();
+    shown->child = _Fork();
+    if (shown->child == 0) {
+        close(device);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) {
+            _exit(0);
+        }
+        mount_it(shown, &paths, ends[1]);
+    }
+    if (shown->child < 0) {
+        shown->code = err_errno(&shown->err, errno, "no process to mount it");
+    }
+    close(ends[1]);
+    shown->ended = ends[0];
 }
 
 /* --- serving -----------------------------------------------------------------------------------
@@ -292,20 +332,35 @@ void shown_begin(struct shown *shown)
 
 void shown_fds(const struct shown *shown, int out[SHOWN_FDS])
 {
-    out[0] = shown->has_thread ? shown->ended : -1;
+    out[0] = shown->child > 0 ? shown->ended : -1;
     out[1] = shown->listener;
 }
 
+/* The child has ended, or is about to. */
 static void join(struct shown *shown)
 {
-    if (shown->has_thread) {
-        pthread_join(shown->thread, NULL);
-        shown->has_thread = false;
-        shown->is_mounted = shown->code == ERR_OK;
-        close_fd(&shown->context);
-        close_fd(&shown->content); /* EROFS has it open */
-        close_fd(&shown->image);
+    struct report report = {.why = ECHILD};
+    if (shown->child <= 0) {
+        return;
     }
+    if (read(shown->ended, &report, sizeof report) != (ssize_t)sizeof report) {
+        report.why = ECHILD; /* it was killed */
+    }
+    while (waitpid(shown->child, NULL, 0) < 0 && errno == EINTR) {
+    }
+    shown->child = 0;
+    shown->mount_id = report.mount_id;
+    shown->is_mounted = report.why == 0;
+    if (!shown->is_mounted) {
+        errno = report.why;
+        shown->code = refuse(&shown->err, "EROFS");
+    }
+    if (shown->folder.size > 0) {
+        (void)!io_remove_tree(shown->folder.text, NULL);
+    }
+    close_fd(&shown->context);
+    close_fd(&shown->content); /* EROFS has it open */
+    close_fd(&shown->image);
 }
 
 /* To whoever asks: a few thousand bytes, which a socket takes at once. */
@@ -323,9 +378,9 @@ static void answer(struct mount *mount)
 bool shown_turn(struct mount *mount)
 {
     struct shown *shown = mount->shown;
-    uint64_t count = 0;
+    struct pollfd ended = {.fd = shown->ended, .events = POLLIN};
     answer(mount);
-    if (shown->has_thread && read(shown->ended, &count, sizeof count) == (ssize_t)sizeof count) {
+    if (shown->child > 0 && poll(&ended, 1, 0) > 0) {
         join(shown);
         return shown->is_mounted;
     }
@@ -334,7 +389,7 @@ bool shown_turn(struct mount *mount)
 
 enum err_code shown_trouble(const struct shown *shown, struct err *err)
 {
-    if (shown->has_thread || shown->code == ERR_OK) {
+    if (shown->child > 0 || shown->code == ERR_OK) {
         return ERR_OK;
     }
     return err_set(err, shown->code, "%s", shown->err.text);
@@ -353,6 +408,7 @@ void shown_close(struct mount *mount)
     close_fd(&shown->device);
     close_fd(&shown->content);
     close_fd(&shown->ended);
+    str_release(&shown->folder);
     image_destroy(mount->image);
     free(shown);
     mount->image = NULL;

@@ -24,14 +24,14 @@ MUST_USE enum err_code shown_open(struct mount *mount, const struct mount_option
                                   struct err *err);
 /* The FUSE session's device, which is the session's from now on. */
 int shown_take_device(struct shown *shown);
-/* The session can serve: a thread mounts. */
-void shown_begin(struct shown *shown);
+/* The session can serve, with that device: another process mounts. */
+void shown_begin(struct shown *shown, int device);
 
 enum { SHOWN_FDS = 2 };
 void shown_fds(const struct shown *shown, int out[SHOWN_FDS]); /* what to wait for */
 /* Something may have come. True: it has just been mounted. */
 bool shown_turn(struct mount *mount);
-/* The thread has failed; ERR_OK: not so. */
+/* It could not be mounted; ERR_OK: not so. */
 enum err_code shown_trouble(const struct shown *shown, struct err *err);
 
 /* Unmounts it, if nobody has. The session's device must be closed: what still waits for an answer

@@ -31,7 +31,7 @@ static void a_few_now_and_then_do_not(void **state)
     struct wakeful wakeful = {.fd = -1};
     int64_t now_us = 1000000;
     for (int i = 0; i < 10000; i++) {
-        wakeful_served(&wakeful, 1, now_us += WAKEFUL_SPAN_US / WAKEFUL_MANY * 2);
+        wakeful_served(&wakeful, 1, now_us += (int64_t)WAKEFUL_SPAN_US / WAKEFUL_MANY * 2);
         assert_false(wakeful.is_on);
         assert_int_equal(wakeful_rest(&wakeful, now_us), -1);
     }
