@@ -23,8 +23,8 @@ struct mount_options {
     const char *folder; /* where; it must be there */
     const char *label;  /* what the table of mounts shows as the source */
     bool read_only;     /* always, for a volume opened as a reader */
-    /* A folder on a local disk: what never changes may be shown by the kernel itself (shown.h), from
-     * a file there. NULL: FUSE alone. */
+    /* A folder on a local disk: what never changes may be shown by the kernel itself (shown.h),
+     * from a file there. NULL: FUSE alone. */
     const char *scratch;
     bool allow_other; /* other users may enter, as modes permit (only root may always ask for it) */
     /* Called in this thread when the folder is mounted, before the first request is served. */

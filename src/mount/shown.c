@@ -367,7 +367,11 @@ static void join(struct shown *shown)
 static void answer(struct mount *mount)
 {
     int fd = -1;
-    while ((fd = accept4(mount->shown->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+    struct sockaddr_un who;
+    socklen_t size = sizeof who;
+    while ((fd = accept4(mount->shown->listener, (struct sockaddr *)&who, &size,
+                         SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        size = sizeof who;
         str_clear(&mount->scratch);
         stats_add(mount, &mount->scratch);
         (void)!send(fd, mount->scratch.text, mount->scratch.size, MSG_NOSIGNAL);
