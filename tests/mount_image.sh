@@ -52,6 +52,11 @@ check_equal "what the kernel has read it does not ask for again ($more requests 
 mkdir copy
 cp -r --preserve=all "$M/many-1/." copy
 check_exit 2 "a copy of it is not taken for a mount" "$DROVER" mount --stats copy
+check_output "from another network namespace, too, it is known to be there" 'mounted there already' \
+    unshare -n "$DROVER" mount t@now "$M"
+check_output "and who has it" "process $(mount_pid) serves it from another network namespace" \
+    unshare -n "$DROVER" mount --stats "$M"
+check_output "it is not mounted twice" 'mounted there already' "$DROVER" mount t@now "$M"
 kill -STOP "$(mount_pid)"
 stopped=$(pgrep -f "drover mount t@now $M")
 check_exit 1 "a stopped one is known" "$DROVER" mount t@now "$M"
@@ -136,9 +141,9 @@ check "and ends" mount_off
 
 mkdir small
 if mount -t tmpfs -o size=64k tmpfs small; then
-    check "with no room for the image" mount_on t@now --cache-dir "$PWD/small"
+    check "with a cache in memory" mount_on t@now --cache-dir "$PWD/small"
     check_equal "FUSE does it" fuse.drover "$(kind "$M")"
-    check_output "and the log says why" 'without EROFS, since: .*No space left' cat "$log"
+    check_output "and the log says why" 'without EROFS, since: .*reads from disks alone' cat "$log"
     check "it is whole" cmp <(head -c 5000 "$M/contents/65536") <(head -c 5000 "$M/contents/65536")
     check "and ends, too" mount_off
     umount small
@@ -150,6 +155,26 @@ if unshare -Urm true 2>/dev/null; then
     check_output "who is root of a part of the machine only gets FUSE" 'fuse.drover' \
         unshare -Urm bash -c '"$1" mount t@now "$2" && grep " $2 " /proc/mounts; "$1" unmount "$2"' _ "$DROVER" "$M"
 fi
+check "with a limit on the size of files" bash -c 'ulimit -f 1000000; "$1" mount t@now "$2"' _ "$DROVER" "$M"
+check_equal "FUSE does it as well" fuse.drover "$(kind "$M")"
+check_output "and says why" 'without EROFS, since: .*File too large' cat "$log"
+mount_off
+check "with a cache relative to where one is" mount_on t@now --cache-dir here
+check_equal "EROFS does" erofs "$(kind "$M")"
+check "that is where it is" test -d here
+mount_off
+check_equal "and nothing is left in it" "" "$(find here -name 'mount.*')"
+"$DROVER" volume create copied --store "file://$PWD/copied" >/dev/null
+mount_on t@now
+mkdir copy-of
+"$DROVER" mount copied "$PWD/copy-of"
+cp -a "$M/many-1" copy-of/
+cp -a --attributes-only "$M/." copy-of/ 2>/dev/null
+python3 -c 'import os, sys; os.setxattr(sys.argv[2], "user.drover.socket", os.getxattr(sys.argv[1], "user.drover.socket"))' "$M" copy-of
+"$DROVER" unmount copy-of
+mount_off
+check "a copy of a mount's root" mount_on copied --read-only
+check "answers for itself" mount_off
 check "a volume of nothing" "$DROVER" volume create empty --store "file://$PWD/empty"
 check "is mounted" mount_on empty --read-only
 check_equal "with nothing in it" "" "$(ls -A "$M")"

@@ -109,6 +109,15 @@ for how in TERM KILL; do
     check_equal "nothing stays mounted" 0 "$(grep -c " $M " /proc/mounts)"
 done
 rm -rf "$HOME/.cache/drover"
+check "it is mounted for one who gives up" mount_on t@v2
+kill -STOP "$s3_pid"
+timeout -s KILL 1 cat "$M/again/big" >read.out 2>&1
+start_ns=$(date +%s%N)
+check "unmounting waits for what was being read" timeout 20 "$DROVER" unmount "$M"
+check_equal "but not for long" 1 "$((($(date +%s%N) - start_ns) / 1000000000 < 15))"
+check_equal "and it is gone" 0 "$(grep -c " $M " /proc/mounts)"
+kill -CONT "$s3_pid"
+rm -rf "$HOME/.cache/drover"
 check "it is mounted once more" mount_on t@v2
 kill -STOP "$s3_pid"
 cat "$M/again/big" >read.out 2>&1 &

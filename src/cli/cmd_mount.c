@@ -27,7 +27,8 @@ enum { READ_AHEAD_KB = 4096 };
 struct mount_arguments {
     struct volume_ref ref, over;
     char *folder;
-    char *address; /* of an owner elsewhere; NULL: the volume is opened here */
+    char *cache_path; /* cache_folder, absolute: the mount does not stay where it was started */
+    char *address;    /* of an owner elsewhere; NULL: the volume is opened here */
     bool read_only, fuse_only, foreground, allow_other, take_over, shows_stats, as_json, for_node,
         is_ready;
     const char *cache_folder;
@@ -137,11 +138,11 @@ struct word {
     char text[480];
 };
 
-static void say(int fd, int exit_code, const char *text)
+static bool say(int fd, int exit_code, const char *text)
 {
     struct word word = {.exit_code = exit_code};
     snprintf(word.text, sizeof word.text, "%s", text);
-    (void)!write(fd, &word, sizeof word);
+    return write(fd, &word, sizeof word) == (ssize_t)sizeof word;
 }
 
 static void on_ready(void *context)
@@ -149,7 +150,9 @@ static void on_ready(void *context)
     struct mount_arguments *arguments = context;
     widen_read_ahead(arguments->folder);
     if (arguments->ready_fd >= 0) {
-        say(arguments->ready_fd, EXIT_DONE, "");
+        if (!say(arguments->ready_fd, EXIT_DONE, "")) {
+            kill(getpid(), SIGTERM); /* who wanted it has given up waiting */
+        }
         close(arguments->ready_fd);
         arguments->ready_fd = -1;
         return;
@@ -241,7 +244,7 @@ static _Noreturn void stay(struct mount_arguments *arguments, const struct str *
     int log = open(str_text(log_path), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (log < 0 || null < 0) {
-        say(arguments->ready_fd, EXIT_WORK_FAILED, "cannot open the mount's log file");
+        (void)say(arguments->ready_fd, EXIT_WORK_FAILED, "cannot open the mount's log file");
         _exit(EXIT_WORK_FAILED);
     }
     dup2(null, STDIN_FILENO);
@@ -254,7 +257,7 @@ static _Noreturn void stay(struct mount_arguments *arguments, const struct str *
     if (code != ERR_OK) {
         fprintf(stderr, "drover mount: %s\n", err.text);
         if (arguments->ready_fd >= 0) {
-            say(arguments->ready_fd, volume_ref_exit(code), err.text);
+            (void)say(arguments->ready_fd, volume_ref_exit(code), err.text);
         }
     }
     exit(volume_ref_exit(code));
@@ -336,8 +339,10 @@ static int refuse_occupied(const char *folder)
                          folder, folder);
     case MOUNT_TALK_SILENT:
         return mount_talk_silent(folder);
-    case MOUNT_TALK_NONE:
     case MOUNT_TALK_LIVES:
+        return cli_error(EXIT_USAGE, "%s: a volume is mounted there already (drover unmount %s)",
+                         folder, folder);
+    case MOUNT_TALK_NONE:
         break;
     }
     struct stat stat_of;
@@ -345,6 +350,18 @@ static int refuse_occupied(const char *folder)
         return cli_error(EXIT_USAGE, "%s: is no folder: only a folder can be mounted on", folder);
     }
     return -1;
+}
+
+static void make_cache_absolute(struct mount_arguments *arguments)
+{
+    const char *given = arguments->cache_folder;
+    if (given && given[0] && given[0] != '/') {
+        AUTO_FREE char *here = getcwd(NULL, 0);
+        AUTO_STR struct str path = {0};
+        str_addf(&path, "%s/%s", here ? here : "", given);
+        arguments->cache_path = str_take(&path);
+        arguments->cache_folder = arguments->cache_path;
+    }
 }
 
 static int run(int argc, char **argv)
@@ -370,9 +387,11 @@ static int run(int argc, char **argv)
         return cli_error(EXIT_USAGE, "%s: %s%s", argv[optind + 1], strerror(errno),
                          errno == ENOENT ? " (mkdir makes the folder)" : "");
     }
+    make_cache_absolute(&arguments);
     exit_code = refuse_occupied(argv[optind + 1]);
     if (exit_code >= 0) {
         free(arguments.folder);
+        free(arguments.cache_path);
         volume_ref_release(&arguments.over);
         return exit_code;
     }
@@ -393,6 +412,7 @@ static int run(int argc, char **argv)
     }
     free(arguments.address);
     free(arguments.folder);
+    free(arguments.cache_path);
     return exit_code;
 }
 

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -28,6 +29,8 @@
 
 enum { STATS_MAX = 16 << 10, SAID_MAX = 64 << 10 };
 
+static const char SOCKET_PREFIX[] = "drover-mount-";
+
 enum err_code mount_talk_log_path(struct str *out, struct err *err)
 {
     enum err_code code = volume_state_path(out, err);
@@ -36,6 +39,26 @@ enum err_code mount_talk_log_path(struct str *out, struct err *err)
     }
     str_add(out, "/mount.log");
     return code;
+}
+
+/* The socket cannot be reached from another network namespace, though its process, whose number is
+ * in the name, is there. Then that is all one can say. */
+static ssize_t say_elsewhere(const char *name, char *text, size_t room)
+{
+    char path[64];
+    struct stat theirs;
+    struct stat ours;
+    const char *number = strncmp(name, SOCKET_PREFIX, strlen(SOCKET_PREFIX)) == 0
+                             ? name + strlen(SOCKET_PREFIX)
+                             : "0";
+    long pid = strtol(number, NULL, 10);
+    snprintf(path, sizeof path, "/proc/%ld/ns/net", pid);
+    if (pid <= 0 || stat(path, &theirs) != 0 || stat("/proc/self/ns/net", &ours) != 0 ||
+        theirs.st_ino == ours.st_ino) {
+        errno = ENOTCONN; /* its process is gone */
+        return -1;
+    }
+    return snprintf(text, room, "{\"pid\":%ld,\"elsewhere\":1}", pid);
 }
 
 /* A mount that the kernel shows by itself (src/mount/shown.h) is asked on a socket. Returns as
@@ -54,8 +77,7 @@ static ssize_t ask_socket(const char *folder, char *text, size_t room)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)named);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, length) != 0) {
-        errno = ENOTCONN; /* nobody listens: its process is gone */
-        return -1;
+        return say_elsewhere(address.sun_path + 1, text, room);
     }
     ssize_t got = 0;
     while (size < room && (got = read(fd, text + size, room - size)) > 0) {
@@ -246,6 +268,14 @@ int mount_talk_stats(const char *folder, bool as_json)
     int why = read_stats(folder, MOUNT_TALK_ORDER_MS, &doc);
     if (why) {
         return why == ETIMEDOUT ? mount_talk_silent(folder) : mount_talk_absent(folder);
+    }
+    if (jread_u64(doc.root, "elsewhere", 0)) {
+        int pid = (int)jread_u64(doc.root, "pid", 0);
+        jread_release(&doc);
+        return cli_error(EXIT_WORK_FAILED,
+                         "%s: process %d serves it from another network namespace: ask there "
+                         "(nsenter -t %d -n)",
+                         folder, pid, pid);
     }
     if (as_json) {
         jread_add(&out, doc.root);

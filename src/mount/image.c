@@ -1,6 +1,5 @@
 #include "mount/image.h"
 
-#include "base/check.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "volume/le.h"
@@ -384,7 +383,9 @@ static enum err_code add_entry(struct image *image, const char *name, uint64_t n
 {
     size_t size = strlen(name);
     enum err_code code = ERR_OK;
-    CHECK(size > 0 && size <= ENGINE_NAME_MAX);
+    if (size == 0 || size > ENGINE_NAME_MAX) {
+        return err_set(err, ERR_CORRUPT, "a name is damaged");
+    }
     if ((image->entry_count + 1) * ENTRY_BYTES + image->entry_names.size + size > IMAGE_BLOCK) {
         code = end_block(image, err);
     }

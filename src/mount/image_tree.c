@@ -13,6 +13,8 @@ enum {
     NODES_MAX = IMAGE_FILES_MAX + (1 << 16), /* a damaged volume may count wrongly, or in circles */
 };
 
+static const char our_names[] = "user.drover.";
+
 struct listed {
     char name[ENGINE_NAME_MAX + 1];
     struct engine_attr attr;
@@ -153,12 +155,15 @@ static enum err_code read_xattrs(const struct builder *builder, uint64_t inode, 
         code = engine_xattr_list(builder->tree->engine, inode, &out->names, &posix, err);
     } while (is_again(builder, &code, err));
     const char *name = str_text(&out->names);
-    while (code == ERR_OK && name < str_text(&out->names) + out->names.size) {
+    for (; code == ERR_OK && name < str_text(&out->names) + out->names.size;
+         name += strlen(name) + 1) {
         size_t before = out->values.size;
+        if (inode == ENGINE_ROOT && strncmp(name, our_names, strlen(our_names)) == 0) {
+            continue; /* a copy of another mount's, which would be taken for ours */
+        }
         code = read_xattr(builder, inode, name, &out->values, err);
         VEC_PUSH(out->items, out->count, out->cap) =
             (struct image_xattr){.name = name, .size = out->values.size - before};
-        name += strlen(name) + 1;
     }
     const char *value = str_text(&out->values); /* it may have moved */
     for (size_t i = 0; i < out->count; i++) {

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -363,11 +365,23 @@ static enum err_code run_fuse(struct mount *mount, const struct mount_options *o
     return code;
 }
 
+static void block_signals(void)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ends, NULL);
+}
+
 /* The kernel answers what it can. An error: it was never mounted. */
 static enum err_code run_shown(struct mount *mount, const struct mount_options *options,
                                struct err *err)
 {
     char where[32];
+    sigset_t old;
+    pthread_sigmask(SIG_SETMASK, NULL, &old);
     enum err_code code = shown_open(mount, options, err);
     if (code != ERR_OK) {
         return code;
@@ -380,10 +394,12 @@ static enum err_code run_shown(struct mount *mount, const struct mount_options *
         serve(mount, options);
         code = shown_trouble(mount->shown, err);
         request_fail_all(mount);
+        block_signals(); /* one more of those that end it must not end it half-way */
         fuse_remove_signal_handlers(mount->session);
         fuse_session_destroy(mount->session);
     }
     shown_close(mount);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return code;
 }
 

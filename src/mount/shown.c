@@ -1,6 +1,6 @@
 #include "mount/shown.h"
 
-#include "base/check.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "mount/back.h"
@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -20,6 +21,8 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,7 +31,10 @@
 enum {
     RETRY_MS = 20,
     BACKLOG = 8,
-    UNIQUE_MOUNT_ID = 0x4000, /* STATX_MNT_ID_UNIQUE, which older headers do not have */
+    UNIQUE_MOUNT_ID = 0x4000, /* STATX_MNT_ID_UNIQUE, which older headers do not have, */
+    STATMOUNT = 457,          /* nor this call */
+    SOURCE_MAX = 255,         /* what the kernel takes */
+    LOST_MS = 5000,           /* nobody waits longer for what is no longer mounted */
 };
 
 struct shown {
@@ -44,17 +50,14 @@ struct shown {
     struct str folder; /* that it works in; empty: none */
     bool is_mounted;
     uint64_t mount_id;
+    int64_t lost_ms;    /* since when somebody waits for what is not mounted any more; 0: nobody */
     enum err_code code; /* why it could not be mounted */
     struct err err;
 };
 
 static enum err_code refuse(struct err *err, const char *what)
 {
-    int why = errno;
-    err_errno(err, why, "%s", what);
-    bool never = why == EPERM || why == ENODEV || why == ENOSYS || why == EINVAL ||
-                 why == EOPNOTSUPP || why == ENOTBLK || why == EACCES || why == ENOENT;
-    return err->code = never ? ERR_UNSUPPORTED : err->code;
+    return err_errno(err, errno, "%s", what);
 }
 
 static void close_fd(int *fd)
@@ -80,15 +83,31 @@ static int set_number(int context, const char *key, unsigned number)
     return set(context, key, text);
 }
 
+/* Who is root in a part of the machine only, a container's user namespace, may not mount it. */
+static bool is_all_users(void)
+{
+    AUTO_STR struct str map = {0};
+    unsigned inside = 1;
+    unsigned outside = 1;
+    unsigned count = 0;
+    return io_read_file("/proc/self/uid_map", 1 << 12, &map, NULL) == ERR_OK &&
+           sscanf(str_text(&map), "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 &&
+           outside == 0 && count == UINT32_MAX;
+}
+
 /* Without direct reads a mistake in the middle of a long one would look like zeros. */
 static enum err_code open_context(struct shown *shown, struct err *err)
 {
+    if (!is_all_users()) {
+        return err_set(err, ERR_UNSUPPORTED, "EROFS: not in a user namespace");
+    }
     shown->context = fsopen("erofs", FSOPEN_CLOEXEC);
     if (shown->context < 0 ||
         fsconfig(shown->context, FSCONFIG_SET_FLAG, "directio", NULL, 0) != 0 ||
         fsconfig(shown->context, FSCONFIG_SET_FLAG, "ro", NULL, 0) != 0 ||
         fsconfig(shown->context, FSCONFIG_SET_FLAG, "noacl", NULL, 0) != 0) {
-        return refuse(err, "EROFS");
+        (void)refuse(err, "EROFS");
+        return err->code = ERR_UNSUPPORTED; /* not root, or not this kernel */
     }
     return ERR_OK;
 }
@@ -122,15 +141,23 @@ static enum err_code wait_for_store(void *context, struct err *err)
         return trouble;
     }
     (void)back_run(mount, RETRY_MS);
+    back_tick(mount, clock_mono_ms()); /* or what it holds would be collected */
     return ERR_OK;
 }
 
 static enum err_code make_image(struct shown *shown, struct mount *mount, struct err *err)
 {
     struct image_xattr socket = {"user.drover.socket", shown->name, strlen(shown->name)};
+    struct statfs of;
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of writing, no more */
     shown->image = open(shown->options.scratch, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (shown->image < 0) {
-        return refuse(err, shown->options.scratch);
+    if (shown->image < 0 || fstatfs(shown->image, &of) != 0) {
+        return err_errno(err, errno, "%s", shown->options.scratch);
+    }
+    if (of.f_type == TMPFS_MAGIC || of.f_type == OVERLAYFS_SUPER_MAGIC) {
+        return err_set(err, ERR_INVALID,
+                       "%s: EROFS reads from disks alone, and this is tmpfs or overlayfs",
+                       shown->options.scratch);
     }
     mount->image = image_create(shown->image);
     struct image_tree tree = {.image = mount->image,
@@ -212,12 +239,23 @@ struct report { /* of that process */
 
 static const char folder_prefix[] = "mount.";
 
-static uint64_t mount_id_of(const char *folder)
+/* 0: none. An empty path: of the mount that fd is. */
+static uint64_t mount_id_of(int fd, const char *path)
 {
     struct statx of;
-    int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW;
-    return statx(AT_FDCWD, folder, flags, STATX_MNT_ID | UNIQUE_MOUNT_ID, &of) == 0 ? of.stx_mnt_id
-                                                                                    : 0;
+    int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+    return statx(fd, path, flags, STATX_MNT_ID | UNIQUE_MOUNT_ID, &of) == 0 ? of.stx_mnt_id : 0;
+}
+
+/* Is it mounted anywhere that we can see? */
+static bool is_mounted(uint64_t mount_id)
+{
+    struct { /* mnt_id_req */
+        uint32_t size, spare;
+        uint64_t id, param;
+    } ask = {.size = sizeof ask, .id = mount_id};
+    uint64_t room[128];
+    return syscall(STATMOUNT, &ask, room, sizeof room, 0) == 0 || errno != ENOENT;
 }
 
 /* What those left who were killed while they had such a folder. */
@@ -248,7 +286,8 @@ static bool name_source(struct shown *shown, const char *target)
     AUTO_STR struct str path = {0};
     const char *label = shown->options.label;
     str_addf(&path, "/%s/", label);
-    if (!label[0] || strstr(str_text(&path), "/../") || strstr(str_text(&path), "/./")) {
+    if (!label[0] || strlen(label) > SOURCE_MAX || strstr(str_text(&path), "/../") ||
+        strstr(str_text(&path), "/./")) {
         return false;
     }
     sweep(shown->options.scratch);
@@ -268,13 +307,15 @@ static bool name_source(struct shown *shown, const char *target)
     return symlink(target, path.text) == 0;
 }
 
-static int attach(const struct shown *shown)
+static int attach(const struct shown *shown, uint64_t *mount_id)
 {
     AUTO_CLOSE int mount = fsmount(shown->context, FSMOUNT_CLOEXEC,
                                    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-    return mount < 0
-               ? -1
-               : move_mount(mount, "", AT_FDCWD, shown->options.folder, MOVE_MOUNT_F_EMPTY_PATH);
+    if (mount < 0) {
+        return -1;
+    }
+    *mount_id = mount_id_of(mount, "");
+    return move_mount(mount, "", AT_FDCWD, shown->options.folder, MOVE_MOUNT_F_EMPTY_PATH);
 }
 
 struct paths {
@@ -288,13 +329,13 @@ static _Noreturn void mount_it(const struct shown *shown, const struct paths *pa
 {
     struct stat of;
     struct report report = {0};
-    bool is_done =
-        (shown->folder.size == 0 || chdir(shown->folder.text) == 0) &&
-        stat(paths->content, &of) == 0 && set(shown->context, "source", paths->source) == 0 &&
-        set(shown->context, "device", paths->content) == 0 &&
-        fsconfig(shown->context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0 && attach(shown) == 0;
+    bool is_done = (shown->folder.size == 0 || chdir(shown->folder.text) == 0) &&
+                   stat(paths->content, &of) == 0 &&
+                   set(shown->context, "source", paths->source) == 0 &&
+                   set(shown->context, "device", paths->content) == 0 &&
+                   fsconfig(shown->context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0 &&
+                   attach(shown, &report.mount_id) == 0;
     report.why = is_done ? 0 : errno ? errno : EIO;
-    report.mount_id = is_done ? mount_id_of(shown->options.folder) : 0;
     (void)!write(out, &report, sizeof report);
     _exit(0);
 }
@@ -379,11 +420,26 @@ static void answer(struct mount *mount)
     }
 }
 
+/* Unmounting waits for what was being read ahead, and cannot be killed while it does. */
+static void let_go(struct mount *mount)
+{
+    struct shown *shown = mount->shown;
+    int64_t now_ms = clock_mono_ms();
+    if (mount->parked == NULL || !shown->is_mounted || is_mounted(shown->mount_id)) {
+        shown->lost_ms = 0;
+    } else if (shown->lost_ms == 0) {
+        shown->lost_ms = now_ms;
+    } else if (now_ms - shown->lost_ms >= LOST_MS) {
+        request_fail_all(mount);
+    }
+}
+
 bool shown_turn(struct mount *mount)
 {
     struct shown *shown = mount->shown;
     struct pollfd ended = {.fd = shown->ended, .events = POLLIN};
     answer(mount);
+    let_go(mount);
     if (shown->child > 0 && poll(&ended, 1, 0) > 0) {
         join(shown);
         return shown->is_mounted;
@@ -403,7 +459,7 @@ void shown_close(struct mount *mount)
 {
     struct shown *shown = mount->shown;
     join(shown);
-    if (shown->is_mounted && mount_id_of(shown->options.folder) == shown->mount_id) {
+    if (shown->is_mounted && mount_id_of(AT_FDCWD, shown->options.folder) == shown->mount_id) {
         (void)!umount2(shown->options.folder, MNT_DETACH | UMOUNT_NOFOLLOW);
     }
     close_fd(&shown->listener);
