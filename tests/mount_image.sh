@@ -85,7 +85,7 @@ check_equal "can be read to its end" 9000001 "$(wc -c <&9)"
 check "and its process waits for that" kill -0 "$pid"
 exec 9<&-
 check "then it ends" wait_until 5 gone
-check_equal "nothing is left of the image" "" "$(find "$HOME/.cache/drover" -name 'mount.*' 2>/dev/null)"
+check_equal "nothing is left of the image" "" "$(find "$HOME/.cache/drover" -name '.drover-mount-*' 2>/dev/null)"
 
 # ---- a process that dies -------------------------------------------------------------------------
 
@@ -119,9 +119,9 @@ for round in $(seq 40); do
 done
 check_equal "killed while it is being mounted, nothing waits for ever" "" "$bad"
 check_equal "and nothing is mounted twice" "" "$(kind "$M")"
-find "$HOME/.cache/drover" -name 'mount.*' -exec touch -d '2 minutes ago' {} +
+find "$HOME/.cache/drover" -name '.drover-mount-*' -exec touch -d '2 minutes ago' {} +
 mount_on t@now && mount_off
-check_equal "what was left in the cache the next one clears away" "" "$(find "$HOME/.cache/drover" -name 'mount.*')"
+check_equal "what was left in the cache the next one clears away" "" "$(find "$HOME/.cache/drover" -name '.drover-mount-*')"
 
 # ---- a store that loses things -------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ check "with a cache relative to where one is" mount_on t@now --cache-dir here
 check_equal "EROFS does" erofs "$(kind "$M")"
 check "that is where it is" test -d here
 mount_off
-check_equal "and nothing is left in it" "" "$(find here -name 'mount.*')"
+check_equal "and nothing is left in it" "" "$(find here -name '.drover-mount-*')"
 "$DROVER" volume create copied --store "file://$PWD/copied" >/dev/null
 mount_on t@now
 mkdir copy-of

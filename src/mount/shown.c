@@ -237,7 +237,7 @@ struct report { /* of that process */
     uint64_t mount_id;
 };
 
-static const char folder_prefix[] = "mount.";
+static const char folder_prefix[] = ".drover-mount-";
 
 /* 0: none. An empty path: of the mount that fd is. */
 static uint64_t mount_id_of(int fd, const char *path)
@@ -377,6 +377,14 @@ void shown_fds(const struct shown *shown, int out[SHOWN_FDS])
     out[1] = shown->listener;
 }
 
+static void remove_folder(struct shown *shown)
+{
+    if (shown->folder.size > 0) {
+        (void)!io_remove_tree(shown->folder.text, NULL);
+        str_clear(&shown->folder);
+    }
+}
+
 /* The child has ended, or is about to. */
 static void join(struct shown *shown)
 {
@@ -396,9 +404,7 @@ static void join(struct shown *shown)
         errno = report.why;
         shown->code = refuse(&shown->err, "EROFS");
     }
-    if (shown->folder.size > 0) {
-        (void)!io_remove_tree(shown->folder.text, NULL);
-    }
+    remove_folder(shown);
     close_fd(&shown->context);
     close_fd(&shown->content); /* EROFS has it open */
     close_fd(&shown->image);
@@ -468,6 +474,7 @@ void shown_close(struct mount *mount)
     close_fd(&shown->device);
     close_fd(&shown->content);
     close_fd(&shown->ended);
+    remove_folder(shown);
     str_release(&shown->folder);
     image_destroy(mount->image);
     free(shown);

@@ -21,7 +21,7 @@ static int32_t wanted_us(void)
 static void ask(struct wakeful *wakeful, bool is_on)
 {
     enum { ANY = -1 };
-    int32_t us = is_on ? wanted_us() : ANY;
+    int32_t us = is_on && wakeful->fd >= 0 ? wanted_us() : ANY;
     wakeful->is_on = is_on;
     if (wakeful->fd >= 0 && write(wakeful->fd, &us, sizeof us) != (ssize_t)sizeof us) {
         wakeful_close(wakeful);
