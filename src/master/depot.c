@@ -494,8 +494,10 @@ enum err_code depot_start(const struct depot_options *options, struct depot **ou
     worker->now_ms = clock_mono_ms();
     read_boot_id(worker);
     enum err_code code = open_worker(worker, options, &depot->port, err);
-    char endpoint[64];
-    snprintf(endpoint, sizeof endpoint, "inproc://depot-%p", (void *)depot);
+    char
+        endpoint[80]; /* of this one alone: another that lay at this address may still be closing */
+    snprintf(endpoint, sizeof endpoint, "inproc://depot-%p-%lld", (void *)depot,
+             (long long)clock_mono_us());
     if (code == ERR_OK) {
         depot->socket = make_pair(options->zmq_context, endpoint, true);
         worker->owner = depot->socket ? make_pair(options->zmq_context, endpoint, false) : NULL;

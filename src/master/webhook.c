@@ -457,10 +457,11 @@ struct webhook *webhook_start_with(void *zmq_context, int64_t pause_ms, int64_t 
     CHECK(pause_ms > 0 && pause_ms <= INT64_MAX >> WEBHOOK_TRIES);
     CHECK(timeout_ms > 0 && timeout_ms <= INT32_MAX);
     struct webhook *webhook = mem_alloc(sizeof *webhook);
-    char address[64];
+    char address[80]; /* of this one alone: another that lay there may still be closing */
     webhook->pause_ms = pause_ms;
     webhook->timeout_ms = timeout_ms;
-    snprintf(address, sizeof address, "inproc://webhook-%p", (void *)webhook);
+    snprintf(address, sizeof address, "inproc://webhook-%p-%lld", (void *)webhook,
+             (long long)clock_mono_us());
     /* Posts are bounded by webhook->waiting; news must not be lost, and are as many as posts. */
     webhook->socket = open_socket(zmq_context);
     webhook->thread_socket = open_socket(zmq_context);
