@@ -1,7 +1,7 @@
 #!/bin/bash
 # timeout: 240
 # A volume that does not change, shown by the kernel itself: it shows what FUSE shows of it, whatever there is, and
-# nothing that dies, is full or does not answer leaves anything behind or waiting.
+# nothing that dies, is full or does not answer leaves anything behind or waiting (src/mount/shown.c, image_tree.c, image_serve.c).
 . "$(dirname "$0")/lib.sh"
 t_start "a mount that the kernel shows"
 . "$SOURCE/tests/mount.bash"

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "volume/cache_writer.h"
 #include "volume/le.h"
 
 #include <errno.h>
@@ -96,20 +97,8 @@ void image_destroy(struct image *image)
 
 static enum err_code write_at(int fd, uint64_t at, const void *bytes, size_t size, struct err *err)
 {
-    const char *from = bytes;
-    while (size > 0) {
-        ssize_t done = pwrite(fd, from, size, (off_t)at);
-        if (done < 0 && errno == EINTR) {
-            continue;
-        }
-        if (done <= 0) {
-            return err_errno(err, done < 0 ? errno : EIO, "the image of the volume");
-        }
-        from += done;
-        at += (uint64_t)done;
-        size -= (size_t)done;
-    }
-    return ERR_OK;
+    int why = cache_write_at(fd, at, bytes, size);
+    return why ? err_errno(err, why, "the image of the volume") : ERR_OK;
 }
 
 static uint64_t part_end(const struct part *part)
