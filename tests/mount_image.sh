@@ -98,6 +98,7 @@ wait_until 5 gone
 check_equal "killed, what the kernel has is still there" "one content" "$(cat "$M/kinds/one")"
 check_exit 1 "and the rest is an error, at once" timeout 5 cat "$M/contents/9000001"
 check_output "which mount knows" 'a mount that has died is there' "$DROVER" mount t@now "$M"
+check_output "and says when asked" 'a mount that has died is there' "$DROVER" mount --stats "$M"
 check "and unmount clears away" "$DROVER" unmount "$M"
 check "for the next one" mount_on t@now
 check "which is whole" cmp <(head -c 9000001 "$M/contents/9000001" | cksum) <(cksum <"$M/contents/9000001")

@@ -335,8 +335,7 @@ static int refuse_occupied(const char *folder)
 {
     switch (mount_talk_look(folder, MOUNT_TALK_LOOK_MS).state) {
     case MOUNT_TALK_DEAD:
-        return cli_error(EXIT_USAGE, "%s: a mount that has died is there (drover unmount %s)",
-                         folder, folder);
+        return mount_talk_dead(folder);
     case MOUNT_TALK_SILENT:
         return mount_talk_silent(folder);
     case MOUNT_TALK_LIVES:

@@ -166,6 +166,11 @@ static int read_stats(const char *folder, int wait_ms, struct jread *doc)
     return why;
 }
 
+static bool is_dead(int why)
+{
+    return why == ENOTCONN || why == ECONNABORTED;
+}
+
 struct mount_talk mount_talk_look(const char *folder, int wait_ms)
 {
     struct jread doc = {0};
@@ -175,10 +180,10 @@ struct mount_talk mount_talk_look(const char *folder, int wait_ms)
         look.pid = (int)jread_u64(doc.root, "pid", 0);
         look.has_failed = jread_u64(doc.root, "failed", 0) != 0;
     }
-    look.state = why == ETIMEDOUT                         ? MOUNT_TALK_SILENT
-                 : why == ENOTCONN || why == ECONNABORTED ? MOUNT_TALK_DEAD
-                 : look.pid > 0                           ? MOUNT_TALK_LIVES
-                                                          : MOUNT_TALK_NONE;
+    look.state = why == ETIMEDOUT ? MOUNT_TALK_SILENT
+                 : is_dead(why)   ? MOUNT_TALK_DEAD
+                 : look.pid > 0   ? MOUNT_TALK_LIVES
+                                  : MOUNT_TALK_NONE;
     jread_release(&doc);
     return look;
 }
@@ -193,6 +198,12 @@ int mount_talk_absent(const char *folder)
     return cli_error(EXIT_USAGE,
                      "%s: no drover volume is mounted there (findmnt -t fuse.drover,erofs lists "
                      "those that are)",
+                     folder);
+}
+
+int mount_talk_dead(const char *folder)
+{
+    return cli_error(EXIT_USAGE, "%s: a mount that has died is there (drover unmount %s)", folder,
                      folder);
 }
 
@@ -267,7 +278,9 @@ int mount_talk_stats(const char *folder, bool as_json)
     AUTO_STR struct str out = {0};
     int why = read_stats(folder, MOUNT_TALK_ORDER_MS, &doc);
     if (why) {
-        return why == ETIMEDOUT ? mount_talk_silent(folder) : mount_talk_absent(folder);
+        return why == ETIMEDOUT ? mount_talk_silent(folder)
+               : is_dead(why)   ? mount_talk_dead(folder)
+                                : mount_talk_absent(folder);
     }
     if (jread_u64(doc.root, "elsewhere", 0)) {
         int pid = (int)jread_u64(doc.root, "pid", 0);

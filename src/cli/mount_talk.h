@@ -33,6 +33,7 @@ struct mount_talk mount_talk_look(const char *folder, int wait_ms);
 int mount_talk_pid(const char *folder);
 /* Say that it does not answer, or that nothing is there, and what to do; the exit code. */
 int mount_talk_silent(const char *folder);
+int mount_talk_dead(const char *folder); /* likewise: its process was killed */
 int mount_talk_absent(const char *folder);
 int mount_talk_watch(int pid);           /* a descriptor for wait; -1: it is gone already */
 int mount_talk_wait(int watch, int pid); /* until it has ended; the exit code of the command */
